@@ -1,0 +1,86 @@
+# make book    build the book and read it on this machine
+# make test    run every test
+# make study   open the chapters in JupyterLab
+#
+# Needs make and Python 3.11 or newer (another one: make PYTHON=python3.13 book). A step that is done is not done
+# again.
+
+PYTHON ?= python3
+VENV    = .venv
+BIN     = $(VENV)/bin
+READY   = $(VENV)/.installed
+HTML    = _build/html
+BUILT   = _build/.built
+WORKERS = 2
+PIP     = $(BIN)/python -m pip --disable-pip-version-check
+
+SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*/* _static/* vendor/_static/*/* \
+          chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/*)
+
+.PHONY: help book html test study bench mutants notebooks check lock clean
+
+help:
+	@echo "make book       build the book and serve it on this machine"
+	@echo "make html       build it only ($(HTML)/index.html)"
+	@echo "make study      open the chapters in JupyterLab"
+	@echo "make test       run every test"
+	@echo "make notebooks  derive the exercises and appendices, execute every notebook in place"
+	@echo "make check      fail if a committed notebook is not what a clean run gives"
+	@echo "make bench      time the package"
+	@echo "make mutants    change each formula and see which test notices"
+	@echo "make clean      remove the built book; the environment stays (it is $(VENV))"
+
+book: html
+	@$(BIN)/python tools/serve.py $(HTML)
+
+html: $(BUILT)
+
+study: $(READY)
+	$(BIN)/jupyter lab --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
+	  --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/chapters $(STUDY)
+
+test: $(READY) $(BUILT)
+	$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+
+bench: $(READY)
+	$(BIN)/python tools/bench.py
+
+mutants: $(READY)
+	$(BIN)/python tools/mutants.py
+
+notebooks: $(READY)
+	$(BIN)/python tools/make_appendices.py
+	$(BIN)/python tools/make_exercises.py
+	$(BIN)/python tools/execute.py -j $(WORKERS)
+
+check: $(READY)
+	$(BIN)/python tools/make_appendices.py --check
+	$(BIN)/python tools/make_exercises.py --check
+	$(BIN)/python tools/execute.py -j $(WORKERS) --check
+
+clean:
+	rm -rf _build
+
+# A fresh environment from requirements.txt, written down package by package.
+lock:
+	rm -rf _build/lock
+	$(PYTHON) -m venv _build/lock
+	_build/lock/bin/python -m pip install -q -r requirements.txt
+	_build/lock/bin/python -m pip freeze --all | grep -v '^pip==' > requirements.lock.txt
+	rm -rf _build/lock
+
+$(READY): requirements.lock.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "The book needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+	       "Name another one: make PYTHON=python3.13 book"; exit 1; }
+	@echo "Installing the book's packages into $(VENV) (about a minute, once)"
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (Debian: apt install python3-venv)."; exit 1; }
+	@$(PIP) install -q -r requirements.lock.txt
+	@$(PIP) install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Always whole: an incremental build keeps old side bars and forgets the warnings of pages it does not read.
+$(BUILT): $(READY) $(SOURCES)
+	@rm -rf _build
+	$(BIN)/jupyter-book build . -W --keep-going -q
+	@touch $@

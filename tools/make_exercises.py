@@ -1,0 +1,142 @@
+"""Derive exercises/NAME.ipynb from solutions/NAME.ipynb, the hand-written master.
+
+    python tools/make_exercises.py [--check] [NAME ...]
+
+An author writes only text. One exercise is four cells:
+
+    markdown   ## 4.1 Title, then the statement
+    code       # exercise 4.1    answers between indented '### BEGIN SOLUTION' and '### END SOLUTION'
+    code       # check 4.1       asserts
+    markdown   **Why.** ...
+
+From this the tool derives nbgrader's metadata (schema 3), in the solution too, so that a teacher can hand the solution
+to nbgrader as it is. In the exercise the answers are blank, the **Why.** cells are gone, and each check carries the tag
+raises-exception: Run All goes on past it, and nbval demands that it really fails.
+--check writes nothing and fails if a file is out of step.
+"""
+import argparse
+import copy
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+
+from execute import ROOT, dumps, run
+
+ID = r"(\d+[a-z]?\.\d+)"
+MARK = re.compile(rf"# (exercise|check) {ID}\s*$", re.M)
+REGION = re.compile(r"^([ \t]+)### BEGIN SOLUTION[ \t]*\n.*?^\1### END SOLUTION[ \t]*$", re.S | re.M)
+MARKER = re.compile("### (BEGIN|END) SOLUTION")
+WHY = "**Why.**"
+STUB = "raise NotImplementedError"
+HOW = ("Replace each `raise NotImplementedError` by your answer, run the cell, then run the check below it: a check that "
+       "says nothing has passed. When you are done, restart the kernel and run all cells. "
+       "[Solutions](../solutions/{}.ipynb) say why.")
+
+
+def kind(cell):
+    """('exercise' | 'check', '4.1') of a marked code cell, ('why', None), or ('', None)."""
+    if cell.cell_type == "markdown" and cell.source.startswith(WHY):
+        return "why", None
+    m = MARK.match(cell.source) if cell.cell_type == "code" else None
+    return m.groups() if m else ("", None)
+
+
+def nbgrader(what, number):
+    """What nbgrader wants to know of a cell. Its names know no dots: check 4.1 is check-4-1."""
+    return {"schema_version": 3, "grade_id": f"{what}-{number.replace('.', '-')}", "task": False,
+            "solution": what != "check", "locked": what == "check", "grade": what != "exercise",
+            **({"points": {"check": 1, "why": 0}[what]} if what != "exercise" else {})}
+
+
+def mark(nb):
+    """The solution notebook with nbgrader's metadata. An explanation becomes an answer in words, worth no points."""
+    nb, number = copy.deepcopy(nb), None
+    for cell in nb.cells:
+        cell.metadata.pop("nbgrader", None)
+        what, found = kind(cell)
+        number = found or number
+        if what:
+            cell.metadata["nbgrader"] = nbformat.from_dict(nbgrader(what, number))
+    return nb
+
+
+def blank(nb, stub=STUB):
+    """The exercise notebook of a marked solution notebook, not executed; `stub` is what stands for each answer."""
+    nb = copy.deepcopy(nb)
+    nb.cells = [c for c in nb.cells if kind(c)[0] != "why"]
+    for cell in nb.cells:
+        what, number = kind(cell)
+        cell.source, regions = REGION.subn(rf"\1{stub}", cell.source)
+        if bool(regions) != (what == "exercise") or MARKER.search(cell.source):
+            raise SystemExit(f"{what or cell.cell_type} {number or cell.source[:60]!r}: an exercise has indented lines "
+                             "### BEGIN SOLUTION and ### END SOLUTION, and no other cell has them")
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        if what == "check":
+            cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), "raises-exception", "remove-output"})
+    return nb
+
+
+def introduce(nb, name):
+    """Say 'Exercises' in the title, and how to work below it."""
+    title, _, rest = nb.cells[0].source.partition("\n")
+    title = re.sub("solution", "exercise", re.sub("Solution", "Exercise", title))
+    nb.cells[0].source = "\n\n".join(filter(None, [title, HOW.format(name), rest.strip()]))
+    return nb
+
+
+def text(nb):
+    """All of a notebook but its outputs."""
+    return [(c.cell_type, c.id, c.source, c.metadata) for c in nb.cells]
+
+
+def derive(solution):
+    """(marked solution, exercise) of a solution's path."""
+    marked = mark(nbformat.read(solution, as_version=4))
+    return marked, introduce(blank(marked), solution.stem)
+
+
+def out_of_step(solution, check):
+    """The paths that are not what the solution says; unless `check`, they are written, and the exercise executed."""
+    marked, exercise = derive(solution)
+    target = ROOT / "exercises" / solution.name
+    stale = []
+    if text(nbformat.read(solution, as_version=4)) != text(marked):
+        stale.append(solution)
+        if not check:
+            solution.write_text(dumps(marked), encoding="utf-8")
+    if not target.exists() or text(nbformat.read(target, as_version=4)) != text(exercise):
+        stale.append(target)
+        if not check:
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(dumps(exercise), encoding="utf-8")
+            *_, state, _, message = run(target)
+            if message:
+                raise SystemExit(f"{target.name}: {message}")
+    return stale
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="04-alpha-beta-model; all if none")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of step")
+    args = parser.parse_args()
+    solutions = sorted((ROOT / "solutions").glob("*.ipynb"))
+    if args.names:
+        stems = {Path(n).stem for n in args.names}
+        solutions = [s for s in solutions if s.stem in stems]
+    stale = [p for s in solutions for p in out_of_step(s, args.check)]
+    orphans = {p.name for p in (ROOT / "exercises").glob("*.ipynb")} - {p.name for p in (ROOT / "solutions").glob("*.ipynb")}
+    for p in stale:
+        print(f"{'out of step' if args.check else 'written'}: {p.relative_to(ROOT)}")
+    for o in sorted(orphans):
+        print(f"exercises/{o} has no solution")
+    if not (stale or orphans):
+        print("exercises are in step with the solutions")
+    return 1 if orphans or (args.check and stale) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
