@@ -1,0 +1,57 @@
+"""The algebra of distributed training, as code you can call.
+
+    from capacity import GB, accelerator, ring_all_reduce_time, show, us
+    show(ring_all_reduce_time(n=1*GB, P=8, alpha=2*us, beta=450*GB), "s")      # '3.92 ms'
+
+Every public name of the package can be imported from here.  Modules load when a name is first asked for,
+so `import capacity` costs numpy and nothing else.
+"""
+import difflib
+import importlib
+import sys
+import types
+
+from . import algebra, units
+from .algebra import *      # noqa: F403  (log2, sqrt, maximum, ...)
+from .units import *        # noqa: F403  (GB, us, Bytes, ...)
+
+_HOME = {
+    "formula": ["Formula", "REGISTRY", "formula"],
+    "notation": ["NOTATION"],
+    "hardware": ["Accelerator", "Cluster", "Link", "accelerator", "cluster", "link"],
+    "models": ["Experts", "Transformer", "model"],
+    "layout": ["Layout"],
+    "estimate": ["Step", "estimate"],
+    "plot": ["COLOR", "label", "show", "ticks"],
+    "explore": ["Axis", "Slider", "Y", "explore"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+
+def __getattr__(name):
+    if name.startswith("_"):
+        raise AttributeError(name)
+    home = importlib.import_module("." + _MODULE_OF.get(name, "formulas"), __name__)
+    try:
+        return getattr(home, name)
+    except AttributeError:
+        close = difflib.get_close_matches(name, __dir__(), 3)
+        hint = f"; did you mean {', '.join(close)}?" if close else ""
+        raise AttributeError(f"capacity has no {name!r}{hint}") from None
+
+
+def __dir__():
+    from . import formulas
+    return sorted({*_MODULE_OF, *formulas.__all__, *vars(algebra), *vars(units)} - {"math", "np", "sys"})
+
+
+class _Package(types.ModuleType):
+    """Keeps `capacity.explore` the function when Python binds the submodule of the same name."""
+
+    def __setattr__(self, name, value):
+        if isinstance(value, types.ModuleType) and name in _MODULE_OF:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

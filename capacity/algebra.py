@@ -1,0 +1,49 @@
+"""Functions that mean the same thing for numbers, numpy arrays and sympy symbols.
+
+Everything else a formula needs (+ - * / ** and comparisons) Python already dispatches.  Formulas import
+from here, never from `math`.  sympy is not imported until somebody else has imported it.
+"""
+import math
+import sys
+
+import numpy as np
+
+
+def is_symbolic(x):
+    """Whether x is a sympy object; False, at no cost, while sympy has not been imported."""
+    sympy = sys.modules.get("sympy")
+    return sympy is not None and isinstance(x, sympy.Basic)
+
+
+def _generic(name, doc, scalar, array, symbolic):
+    """One name, three meanings: pick by the kind of the arguments."""
+    def f(*xs):
+        if all(type(x) in (float, int, bool) for x in xs):
+            return scalar(*xs)
+        if any(map(is_symbolic, xs)):
+            return symbolic(sys.modules["sympy"])(*xs)
+        return array(*xs)
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = doc
+    return f
+
+
+def _log2(sympy):
+    from sympy.codegen.cfunctions import log2         # log(x)/log(2) is off by one ulp at 2**29: ceil would be off by 1
+    return log2
+
+
+def _piecewise(sympy):
+    return lambda condition, x, y: sympy.Piecewise((x, condition), (y, True))
+
+
+log2 = _generic("log2", "Logarithm to base 2, exact at powers of two.", math.log2, np.log2, _log2)
+log = _generic("log", "Natural logarithm.", math.log, np.log, lambda s: s.log)
+exp = _generic("exp", "Exponential.", math.exp, np.exp, lambda s: s.exp)
+sqrt = _generic("sqrt", "Square root.", math.sqrt, np.sqrt, lambda s: s.sqrt)
+ceil = _generic("ceil", "Smallest integer not below x.", math.ceil, np.ceil, lambda s: s.ceiling)
+floor = _generic("floor", "Largest integer not above x.", math.floor, np.floor, lambda s: s.floor)
+maximum = _generic("maximum", "The larger of two.", max, np.maximum, lambda s: s.Max)
+minimum = _generic("minimum", "The smaller of two.", min, np.minimum, lambda s: s.Min)
+where = _generic("where", "x where the condition holds, else y.",
+                 lambda condition, x, y: x if condition else y, np.where, _piecewise)

@@ -1,0 +1,211 @@
+"""`@formula` turns a function into a Formula: still a function, now with units, a source and a chapter.
+
+    @formula(chapter="04-alpha-beta-model", source="hockney1994")
+    def message_time(n: Bytes, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+        "Time of one message of n bytes over one link."
+        return alpha + n/beta
+
+Positional parameters are the variables; every name among them stands in `capacity.notation.NOTATION`.
+Keyword-only parameters are constants with a unit (`*, multiply_add: Flops = 2`): algebra, LaTeX and
+JavaScript show their value, the unit check still rescales them.
+"""
+import functools
+import html
+import inspect
+import random
+import typing
+
+import numpy as np
+
+from .algebra import is_symbolic
+from .notation import NOTATION
+from .units import BASES, Unit
+
+REGISTRY = {}
+
+
+class Formula:
+    """A function of numbers, arrays or symbols that knows its units, its source and its chapter.
+
+    Call it with floats or ints (returns a number), numpy arrays that broadcast (returns float64 arrays) or
+    sympy expressions (returns an expression).  A value outside an argument's domain is a ValueError, an
+    unknown or missing argument a TypeError; both name the argument.
+    """
+
+    def __init__(self, function, chapter, source):
+        name = function.__name__
+        hints = typing.get_type_hints(function, include_extras=True)
+        units = {k: next(u for u in typing.get_args(hint) if isinstance(u, Unit)) for k, hint in hints.items()}
+        parameters = inspect.signature(function).parameters
+        constants = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+        variables = [k for k in parameters if k not in constants]
+        for k in variables:
+            if k not in NOTATION:
+                raise ValueError(f"{name}: argument {k!r} has no letter in capacity.notation.NOTATION")
+        if not chapter or not source or not function.__doc__:
+            raise ValueError(f"{name}: a formula needs a chapter, a source and a docstring")
+        if name in REGISTRY:
+            raise ValueError(f"{name}: defined twice")
+        functools.update_wrapper(self, function)
+        self.function, self.chapter, self.source, self.constants = function, chapter, source, constants
+        self.unit = units.pop("return")
+        self.units = {k: units[k] for k in variables}
+        self.constant_units = {k: units[k] for k in constants}
+        self.summary = inspect.getdoc(function).splitlines()[0]
+        self._bounds = {k: (u.least, u.most, u.binary) for k, u in units.items()}
+        self._positional = [(k, *self._bounds[k]) for k in variables]
+        self.__doc__ = self._document(inspect.getdoc(function))
+        REGISTRY[name] = self
+
+    def _document(self, text):
+        rows = [f"    {k}: {u or 'ratio'}; {u.domain}" for k, u in self.units.items()]
+        rows += [f"    {k}: {self.constant_units[k] or 'ratio'}; constant {v}" for k, v in self.constants.items()]
+        return "\n".join([text, "", "Arguments (numbers, arrays or symbols)", *rows, f"Returns: {self.unit or 'ratio'}",
+                          "Raises: ValueError outside these domains", f"Source: {self.source}", f"Derived in: {self.chapter}"])
+
+    def __repr__(self):
+        return f"<formula {self.__name__}({', '.join(self.units)})>"
+
+    def __reduce__(self):
+        return self.__name__                      # pickle by name, so that sweeps can use processes
+
+    # ---- evaluation --------------------------------------------------------------------------
+    def __call__(self, *args, **kwargs):
+        if kwargs:
+            for k, x in kwargs.items():
+                if k in self._bounds:
+                    least, most, binary = self._bounds[k]
+                    t = type(x)
+                    if (t is float or t is int) and not binary:
+                        if not least <= x <= most:
+                            self._reject(k, x)
+                    else:
+                        kwargs[k] = self._admit(k, x)
+        if args:
+            admitted = []
+            for x, (k, least, most, binary) in zip(args, self._positional):
+                t = type(x)
+                if (t is float or t is int) and not binary:
+                    if not least <= x <= most:
+                        self._reject(k, x)
+                else:
+                    x = self._admit(k, x)
+                admitted.append(x)
+            if len(args) > len(admitted):
+                raise TypeError(f"{self.__name__} takes {', '.join(self.units)}; got {len(args)} arguments")
+            return self.function(*admitted, **kwargs)
+        return self.function(**kwargs)
+
+    def _admit(self, k, x):
+        """Check anything that is not a plain float or int; integers become floats (int64 wraps at 9.2e18)."""
+        least, most, binary = self._bounds[k]
+        if is_symbolic(x):
+            if x.is_number and not least <= float(x) <= most or x.is_negative:
+                self._reject(k, x)
+            return x
+        if isinstance(x, np.ndarray):
+            if x.dtype.kind in "iu":
+                x = x.astype(float)
+            if x.dtype.kind != "f":
+                raise TypeError(f"{self.__name__}: {k} is an array of {x.dtype}; allowed are numbers")
+            if x.size and not (least <= x.min() and (most == np.inf or x.max() <= most)):
+                self._reject(k, x[~((x >= least) & (x <= most))].flat[0])
+            if binary and np.any(np.log2(x) % 1):
+                self._reject(k, x[np.log2(x) % 1 != 0].flat[0])
+            return x
+        if isinstance(x, (float, int, np.integer, np.floating)) and not isinstance(x, bool):
+            if not least <= x <= most or binary and np.log2(x) % 1:
+                self._reject(k, x)
+            return x if isinstance(x, (float, int)) else float(x)
+        raise TypeError(f"{self.__name__}: {k} = {x!r}; allowed are numbers, numpy arrays and sympy expressions")
+
+    def _reject(self, k, x):
+        unit = self.units.get(k) or self.constant_units[k]
+        raise ValueError(f"{self.__name__}: {k} = {x} is not allowed; {k} must be {unit.domain}")
+
+    # ---- algebra -----------------------------------------------------------------------------
+    @functools.cached_property
+    def symbols(self):
+        """The variables as sympy symbols, {name: Symbol}, assuming no more than their types promise."""
+        import sympy as sp
+        return {k: sp.Symbol(NOTATION[k].latex, integer=True if u.whole else None,
+                             **({"nonnegative": True} if u.whole and u.least == 0 else {"positive": True}))
+                for k, u in self.units.items()}
+
+    @functools.cached_property
+    def expr(self):
+        """The formula as a sympy expression: the function applied to its own symbols."""
+        return self.function(**self.symbols)
+
+    def js(self):
+        """The formula as a JavaScript arrow function of its variables, in order."""
+        from .js import arrow
+        return arrow(self.expr, self.symbols)
+
+    # ---- checks ------------------------------------------------------------------------------
+    def sample(self, rng):
+        """A random point of the domain, {name: value}; counts often sit on the edge of their domain."""
+        def draw(u):
+            if u.binary:
+                return int(2**rng.randint(int(np.log2(u.least)), 10))
+            if u.whole:
+                return rng.randint(int(u.least), int(u.least) + 7)
+            return rng.uniform(0.05, u.most if u.most < np.inf else 2)
+        return {k: draw(u) for k, u in (self.units | self.constant_units).items()}
+
+    def check(self, trials=40):
+        """Assert that the function is homogeneous in every base unit and equals its own symbolic trace.
+
+        Homogeneity: rescale every argument by k**(its exponent of the base unit), and the result must rescale
+        by k**(the result's exponent).  Constants with a unit are rescaled too.  Returns True.
+        """
+        import sympy as sp
+        from .js import function
+        every = self.units | self.constant_units
+        symbols = self.symbols | {k: sp.Symbol("c_" + k, positive=True) for k in self.constants}
+        trace = function(list(symbols.values()), self.function(**symbols))
+        for seed in range(trials):
+            rng = random.Random(seed)
+            x = self.sample(rng)
+            y = self.function(**x)
+            with np.errstate(all="ignore"):       # numpy evaluates both sides of a where()
+                traced = trace([x[k] for k in symbols])
+            assert _close(y, traced), f"{self.__name__}({x}): the function gives {y}, its trace {traced}"
+            for i, base in enumerate(BASES):
+                k = rng.uniform(2, 5)
+                scaled = {a: x[a]*k**u.power[i] if u.power[i] else x[a] for a, u in every.items()}
+                assert _close(self.function(**scaled), y*k**self.unit.power[i]), \
+                    f"{self.__name__}: not homogeneous in {base}"
+        return True
+
+    # ---- display -----------------------------------------------------------------------------
+    @property
+    def latex(self):
+        """The traced formula as LaTeX, without delimiters."""
+        import sympy as sp
+        return sp.latex(self.expr)
+
+    def _repr_latex_(self):
+        return rf"$\displaystyle {self.latex}$"
+
+    def _repr_html_(self):
+        e = html.escape
+        rows = "".join(rf"<tr><td>\({NOTATION[k].latex}\)</td><td><code>{e(k)}</code></td>"
+                       f"<td>{e(NOTATION[k].meaning)}</td><td>{e(str(u) or 'ratio')}</td></tr>"
+                       for k, u in self.units.items())
+        return (f'<div class="formula-card"><p><strong><code>{e(self.__name__)}</code></strong> {e(self.summary)}</p>'
+                rf"<p>\(\displaystyle {self.latex}\) <span>in {e(str(self.unit) or 'a pure number')}</span></p>"
+                f"<table>{rows}</table><p><small>derived in {e(self.chapter)} · source: {e(self.source)}</small></p></div>")
+
+
+def formula(*, chapter, source):
+    """Register a function as the one definition of a formula; chapter and source are not optional.
+
+    Raises ValueError if either is empty, if the docstring is missing, if a variable has no letter in
+    NOTATION, or if the name is taken.
+    """
+    return lambda function: Formula(function, chapter, source)
+
+
+def _close(a, b):
+    return abs(a - b) <= 1e-9*max(abs(a), abs(b))

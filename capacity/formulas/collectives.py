@@ -1,0 +1,78 @@
+"""Messages and the collectives built of them: time = rounds * alpha + bytes / beta."""
+from __future__ import annotations
+
+from ..algebra import ceil, log2, maximum, sqrt
+from ..formula import formula
+from ..units import Bytes, BytesPerSecond, Count, Group, PowerOfTwo, Ratio, Seconds
+
+
+@formula(chapter="04-alpha-beta-model", source="hockney1994")
+def message_time(n: Bytes, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of one message of n bytes."""
+    return alpha + n/beta
+
+
+@formula(chapter="04-alpha-beta-model", source="hockney1994")
+def half_bandwidth_size(alpha: Seconds, beta: BytesPerSecond) -> Bytes:
+    """Message size that takes twice the latency and reaches half the bandwidth."""
+    return alpha*beta
+
+
+@formula(chapter="04-alpha-beta-model", source="chan2007")
+def chain_broadcast_time(n: Bytes, P: Group, segments: Ratio, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of a broadcast along a chain of P ranks, the message cut into k segments that follow each other."""
+    return (P - 2 + segments)*(alpha + n/(segments*beta))
+
+
+@formula(chapter="04-alpha-beta-model", source="chan2007")
+def optimal_segments(n: Bytes, P: Group, alpha: Seconds, beta: BytesPerSecond) -> Ratio:
+    """Number of segments that minimises `chain_broadcast_time`, as a real number."""
+    return sqrt((P - 2)*n/(alpha*beta))
+
+
+@formula(chapter="04-alpha-beta-model", source="chan2007")
+def optimal_chain_broadcast_time(n: Bytes, P: Group, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of a chain broadcast cut into the best number of segments."""
+    return (sqrt((P - 2)*alpha) + sqrt(n/beta))**2
+
+
+@formula(chapter="04-alpha-beta-model", source="chan2007")
+def tree_broadcast_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of a binomial-tree broadcast of n bytes to P ranks."""
+    return ceil(log2(P))*(alpha + n/beta)
+
+
+@formula(chapter="04-alpha-beta-model", source="chan2007")
+def scatter_all_gather_broadcast_time(n: Bytes, P: PowerOfTwo, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of a broadcast by binomial-tree scatter and ring all-gather."""
+    return alpha*(log2(P) + P - 1) + 2*n*(P - 1)/(P*beta)
+
+
+@formula(chapter="04-alpha-beta-model", source="patarasuk2009")
+def ring_all_reduce_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of a ring all-reduce of n bytes per rank over P ranks."""
+    return 2*alpha*(P - 1) + 2*n*(P - 1)/(P*beta)
+
+
+@formula(chapter="04-alpha-beta-model", source="thakur2005")
+def recursive_doubling_all_reduce_time(n: Bytes, P: PowerOfTwo, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of an all-reduce in which partners at distance 1, 2, 4, ... exchange all n bytes."""
+    return log2(P)*(alpha + n/beta)
+
+
+@formula(chapter="04-alpha-beta-model", source="thakur2005")
+def halving_doubling_all_reduce_time(n: Bytes, P: PowerOfTwo, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of an all-reduce by recursive halving (reduce-scatter) and recursive doubling (all-gather)."""
+    return 2*alpha*log2(P) + 2*n*(P - 1)/(P*beta)
+
+
+@formula(chapter="04-alpha-beta-model", source="thakur2005")
+def ring_doubling_crossover(P: PowerOfTwo, alpha: Seconds, beta: BytesPerSecond) -> Bytes:
+    """Size above which the ring beats recursive doubling; P = 4 or more."""
+    return alpha*beta*(2*(P - 1) - log2(P))/(log2(P) - 2*(P - 1)/P)
+
+
+@formula(chapter="04-alpha-beta-model", source="chan2007")
+def all_reduce_lower_bound(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """No all-reduce over P one-port ranks is faster: knowledge doubles per round, and bytes must leave."""
+    return maximum(alpha*ceil(log2(P)), 2*n*(P - 1)/(P*beta))

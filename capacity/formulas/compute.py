@@ -1,0 +1,135 @@
+"""Arithmetic: how many FLOP a job needs, and how fast a device can do them."""
+from __future__ import annotations
+
+from ..algebra import ceil, maximum, minimum, sqrt
+from ..formula import formula
+from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Ratio,
+                     Seconds)
+
+
+# ---- chapter 1: the three walls ------------------------------------------------------------------
+@formula(chapter="01-scale-imperative", source="golub2013")
+def matmul_flops(rows: Count, inner: Count, cols: Count, *, multiply_add: Flops = 2) -> Flops:
+    """FLOP of a matrix product, (rows x inner) times (inner x cols); a multiply-add counts as two."""
+    return multiply_add*rows*inner*cols
+
+
+@formula(chapter="01-scale-imperative", source="kaplan2020")
+def train_flops(params: Count, tokens: Count, *, per_weight: Flops = 6) -> Flops:
+    """FLOP of training: two per parameter and token forward, four backward; attention scores left out."""
+    return per_weight*params*tokens
+
+
+@formula(chapter="01-scale-imperative", source="chowdhery2022")
+def train_flops_per_token(matmul_params: Count, layers: Count, attention_width: Count, context: Ratio,
+                          *, per_weight: Flops = 6, per_pair: Flops = 12) -> Flops:
+    """FLOP of training on one token, attention scores included.
+
+    `context` is the number of keys a query attends to on average: S for full attention, S/2 for causal.
+    """
+    return per_weight*matmul_params + per_pair*layers*attention_width*context
+
+
+@formula(chapter="01-scale-imperative", source="chowdhery2022")
+def training_time(flops: Flops, P: Count, peak: FlopsPerSecond, mfu: Fraction) -> Seconds:
+    """Time of a job of so many FLOP on P devices at a given utilization."""
+    return flops/(P*peak*mfu)
+
+
+@formula(chapter="01-scale-imperative", source="chowdhery2022")
+def model_flops_utilization(flops: Flops, P: Count, peak: FlopsPerSecond, duration: Seconds) -> Ratio:
+    """MFU: the model's own FLOP over what P devices at dense peak could have done in that time."""
+    return flops/(P*peak*duration)
+
+
+@formula(chapter="01-scale-imperative", source="chowdhery2022")
+def devices_for_deadline(flops: Flops, peak: FlopsPerSecond, mfu: Fraction, duration: Seconds) -> Count:
+    """The time wall: fewest devices that finish the job in the given time, utilization held fixed."""
+    return ceil(flops/(peak*mfu*duration))
+
+
+@formula(chapter="01-scale-imperative", source="rajbhandari2020")
+def devices_for_memory(params: Count, bytes_per_param: Bytes, memory: Bytes) -> Count:
+    """The memory wall: fewest devices whose memory holds the model state, activations left out."""
+    return ceil(bytes_per_param*params/memory)
+
+
+@formula(chapter="01-scale-imperative", source="derived")
+def balance_duration(tokens: Count, memory: Bytes, peak: FlopsPerSecond, mfu: Fraction, bytes_per_param: Bytes,
+                     *, per_weight: Flops = 6) -> Seconds:
+    """Training time at which the memory wall and the time wall ask for equally many devices."""
+    return per_weight*tokens*memory/(peak*mfu*bytes_per_param)
+
+
+# ---- chapter 2: the roofline ---------------------------------------------------------------------
+@formula(chapter="02-extended-roofline", source="williams2009")
+def roofline_time(flops: Flops, nbytes: Bytes, peak: FlopsPerSecond, bandwidth: BytesPerSecond) -> Seconds:
+    """Lower bound on a kernel's time: whichever of arithmetic and memory traffic is slower."""
+    return maximum(flops/peak, nbytes/bandwidth)
+
+
+@formula(chapter="02-extended-roofline", source="williams2009")
+def roofline_rate(intensity: FlopsPerByte, peak: FlopsPerSecond, bandwidth: BytesPerSecond) -> FlopsPerSecond:
+    """Upper bound on the arithmetic rate at a given intensity."""
+    return minimum(peak, bandwidth*intensity)
+
+
+@formula(chapter="02-extended-roofline", source="williams2009")
+def ridge_point(peak: FlopsPerSecond, bandwidth: BytesPerSecond) -> FlopsPerByte:
+    """Intensity at which the slope meets the ceiling."""
+    return peak/bandwidth
+
+
+@formula(chapter="02-extended-roofline", source="williams2009")
+def matmul_intensity(rows: Count, inner: Count, cols: Count, element_bytes: Bytes,
+                     *, multiply_add: Flops = 2) -> FlopsPerByte:
+    """FLOP per byte of a matrix product when each of the three matrices moves once."""
+    return multiply_add*rows*inner*cols/(element_bytes*(rows*inner + inner*cols + rows*cols))
+
+
+@formula(chapter="02-extended-roofline", source="hong1981")
+def tiled_matmul_intensity(cache: Bytes, element_bytes: Bytes, *, multiply_add: Flops = 2) -> FlopsPerByte:
+    """FLOP per byte of a large square product cut into tiles, three of which fill the fast memory."""
+    return multiply_add*sqrt(cache/(3*element_bytes))/(2*element_bytes)
+
+
+@formula(chapter="02-extended-roofline", source="derived")
+def dp_intensity(tokens_per_device: Ratio, P: Group, grad: Bytes, *, per_weight: Flops = 6) -> FlopsPerByte:
+    """FLOP of a step per byte that the gradient all-reduce sends out of each device."""
+    return per_weight*tokens_per_device*P/(2*grad*(P - 1))
+
+
+@formula(chapter="02-extended-roofline", source="derived")
+def tp_intensity(hidden: Count, tp: Group, element_bytes: Bytes, *, per_weight: Flops = 6) -> FlopsPerByte:
+    """FLOP of a layer per byte that tensor parallelism sends out of each device: no batch in it.
+
+    Assumes 12 hidden^2 parameters a layer and four all-reduces of the residual stream per layer and step.
+    """
+    return 3*per_weight*hidden/(2*element_bytes*(tp - 1))
+
+
+@formula(chapter="02-extended-roofline", source="derived")
+def pp_intensity(hidden: Count, layers: Count, pp: Group, element_bytes: Bytes,
+                 *, per_weight: Flops = 6) -> FlopsPerByte:
+    """FLOP of a stage per byte it sends: one activation forward and one gradient backward per token.
+
+    Assumes 12 hidden^2 parameters a layer; an inner stage.
+    """
+    return 6*per_weight*hidden*layers/(pp*element_bytes)
+
+
+@formula(chapter="02-extended-roofline", source="derived")
+def tokens_to_hide_all_reduce(P: Group, peak: FlopsPerSecond, beta: BytesPerSecond, grad: Bytes,
+                              window: Flops) -> Ratio:
+    """Tokens per device above which a gradient all-reduce hides behind arithmetic at peak.
+
+    `window` is the FLOP per parameter and token during which it may run: 6 for the whole step, 4 for the
+    backward pass only.  One bandwidth `beta` per gradient copy: a flat ring, or one device per copy.
+    """
+    return 2*grad*(P - 1)*peak/(P*beta*window)
+
+
+@formula(chapter="02-extended-roofline", source="derived")
+def overlapped_step_time(forward: Seconds, backward: Seconds, comm: Seconds, buckets: Count) -> Seconds:
+    """Step time when the gradient leaves in equal buckets, each as soon as its backward is done."""
+    return forward + maximum(backward + comm/buckets, backward/buckets + comm)

@@ -1,0 +1,44 @@
+"""Money and time."""
+from __future__ import annotations
+
+from ..algebra import sqrt
+from ..formula import formula
+from ..units import (Count, Dollars, DollarsPerSecond, Flops, FlopsPerSecond, Fraction, Ratio, Seconds)
+
+
+@formula(chapter="05-economics-of-compute", source="derived")
+def training_cost(flops: Flops, peak: FlopsPerSecond, mfu: Fraction, price: DollarsPerSecond) -> Dollars:
+    """Rent of a job: no number of devices in it while utilization is fixed."""
+    return price*flops/(peak*mfu)
+
+
+@formula(chapter="05-economics-of-compute", source="derived")
+def scaled_mfu(P: Count, peak_mfu: Fraction, half_devices: Ratio) -> Ratio:
+    """Utilization when the exposed communication per unit of work grows in proportion to P."""
+    return peak_mfu/(1 + P/half_devices)
+
+
+@formula(chapter="05-economics-of-compute", source="derived")
+def scaled_training_time(flops: Flops, P: Count, peak: FlopsPerSecond, peak_mfu: Fraction,
+                         half_devices: Ratio) -> Seconds:
+    """Time of a job at the utilization `scaled_mfu`."""
+    return flops*(1/P + 1/half_devices)/(peak*peak_mfu)
+
+
+@formula(chapter="05-economics-of-compute", source="derived")
+def scaled_training_cost(flops: Flops, P: Count, peak: FlopsPerSecond, peak_mfu: Fraction, half_devices: Ratio,
+                         price: DollarsPerSecond) -> Dollars:
+    """Rent of a job at the utilization `scaled_mfu`."""
+    return price*flops*(1 + P/half_devices)/(peak*peak_mfu)
+
+
+@formula(chapter="05-economics-of-compute", source="derived")
+def cost_optimal_devices(value_of_time: DollarsPerSecond, half_devices: Ratio, price: DollarsPerSecond) -> Ratio:
+    """Devices that minimise rent plus value of time lost, at the utilization `scaled_mfu`."""
+    return sqrt(value_of_time*half_devices/price)
+
+
+@formula(chapter="05-economics-of-compute", source="derived")
+def ownership_cost_rate(capex: Dollars, life: Seconds, opex: DollarsPerSecond, utilization: Fraction) -> DollarsPerSecond:
+    """Cost of a useful second of an owned device, straight-line depreciation."""
+    return (capex/life + opex)/utilization

@@ -1,0 +1,48 @@
+"""Storage and input: from stored bytes to tokens per second."""
+from __future__ import annotations
+
+from ..algebra import minimum, where
+from ..formula import formula
+from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, PerSecond, Ratio
+
+
+@formula(chapter="03a-data-pipeline-io", source="derived")
+def tokens_per_second(P: Count, peak: FlopsPerSecond, mfu: Fraction, params: Count,
+                      *, per_weight: Flops = 6) -> PerSecond:
+    """Tokens that P devices consume per second in training, attention scores left out."""
+    return P*peak*mfu/(per_weight*params)
+
+
+@formula(chapter="03a-data-pipeline-io", source="derived")
+def read_bandwidth(token_rate: PerSecond, bytes_per_token: Bytes, amplification: Ratio) -> BytesPerSecond:
+    """Storage bandwidth that a token rate needs."""
+    return token_rate*bytes_per_token*amplification
+
+
+@formula(chapter="03a-data-pipeline-io", source="derived")
+def io_intensity(params: Count, bytes_per_token: Bytes, amplification: Ratio,
+                 *, per_weight: Flops = 6) -> FlopsPerByte:
+    """FLOP of training per byte read from storage."""
+    return per_weight*params/(bytes_per_token*amplification)
+
+
+@formula(chapter="03a-data-pipeline-io", source="derived")
+def random_read_amplification(sample_bytes: Bytes, block_bytes: Bytes, *, byte: Bytes = 1) -> Ratio:
+    """Bytes read over bytes used when samples start at a uniformly random byte and whole blocks are read."""
+    return (sample_bytes + block_bytes - byte)/sample_bytes
+
+
+@formula(chapter="03a-data-pipeline-io", source="kleinrock1975")
+def prefetch_utilization(rho: Ratio, slots: Count) -> Ratio:
+    """Share of the time the trainer works, fed through K slots; loader and trainer exponential, rates rho : 1."""
+    return where((rho >= 1) & (rho <= 1), slots/(slots + 1),
+                 where((rho >= 1) & (rho <= 1), 2, rho)
+                 * (1 - where((rho >= 1) & (rho <= 1), 2, rho)**slots)
+                 / (1 - where((rho >= 1) & (rho <= 1), 2, rho)**(slots + 1)))
+
+
+@formula(chapter="03a-data-pipeline-io", source="derived")
+def decoded_bandwidth(compression: Ratio, storage_bandwidth: BytesPerSecond,
+                      decode_rate: BytesPerSecond) -> BytesPerSecond:
+    """Raw bytes per second from compressed storage: storage or decompression, whichever is slower."""
+    return minimum(compression*storage_bandwidth, decode_rate)

@@ -1,0 +1,57 @@
+"""The network as a hierarchy: cuts, nodes and rails."""
+from __future__ import annotations
+
+from ..formula import formula
+from ..units import Bytes, BytesPerSecond, Count, Group, Ratio, Seconds
+
+
+@formula(chapter="03-cluster-memory-hierarchy", source="patarasuk2009")
+def all_reduce_egress(n: Bytes, P: Count) -> Bytes:
+    """Fewest bytes that each of P ranks must send in an all-reduce of n bytes, if all send equally much."""
+    return 2*n*(P - 1)/P
+
+
+@formula(chapter="03-cluster-memory-hierarchy", source="derived")
+def cut_time(crossing: Bytes, cut_bandwidth: BytesPerSecond) -> Seconds:
+    """Lower bound on a collective's time: the bytes that must cross a cut over the cut's bandwidth."""
+    return crossing/cut_bandwidth
+
+
+@formula(chapter="03-cluster-memory-hierarchy", source="nccl-tests")
+def algorithm_bandwidth(n: Bytes, duration: Seconds) -> BytesPerSecond:
+    """What the user sees: bytes of the buffer over the time of the collective."""
+    return n/duration
+
+
+@formula(chapter="03-cluster-memory-hierarchy", source="nccl-tests")
+def all_reduce_bus_bandwidth(n: Bytes, P: Count, duration: Seconds) -> BytesPerSecond:
+    """What each link would carry if the all-reduce were a ring: the figure nccl-tests prints as busbw."""
+    return 2*n*(P - 1)/(P*duration)
+
+
+@formula(chapter="03-cluster-memory-hierarchy", source="thakur2005")
+def two_level_all_reduce_time(n: Bytes, node_size: Count, nodes: Count, alpha1: Seconds, beta1: BytesPerSecond,
+                              alpha2: Seconds, beta2: BytesPerSecond) -> Seconds:
+    """All-reduce as reduce-scatter in the node, ring across nodes on 1/G each, all-gather in the node.
+
+    Every device owns a NIC of bandwidth beta2; the three phases run one after the other.
+    """
+    return (2*alpha1*(node_size - 1) + 2*n*(node_size - 1)/(node_size*beta1)
+            + 2*alpha2*(nodes - 1) + 2*n*(nodes - 1)/(nodes*node_size*beta2))
+
+
+@formula(chapter="03-cluster-memory-hierarchy", source="derived")
+def rail_ring_all_reduce_time(n: Bytes, node_size: Count, nodes: Group, alpha2: Seconds,
+                              beta2: BytesPerSecond) -> Seconds:
+    """All-reduce as flat rings over all N*G devices, cut into G slices so that every NIC carries one.
+
+    Every step waits for the hop between nodes, whose G NICs share the traffic.
+    """
+    return (2*alpha2*(nodes*node_size - 1)
+            + 2*n*(nodes*node_size - 1)/(nodes*node_size*node_size*beta2))
+
+
+@formula(chapter="03-cluster-memory-hierarchy", source="derived")
+def oversubscribed_bandwidth(beta2: BytesPerSecond, oversubscription: Ratio) -> BytesPerSecond:
+    """Bandwidth per device, one direction, when all devices below a switch talk across it at once."""
+    return beta2/oversubscription

@@ -1,0 +1,18 @@
+"""Failures and checkpoints."""
+from __future__ import annotations
+
+from ..algebra import exp, sqrt
+from ..formula import formula
+from ..units import PerSecond, Seconds
+
+
+@formula(chapter="05-economics-of-compute", source="daly2006")
+def expected_segment_time(failure_rate: PerSecond, interval: Seconds, checkpoint: Seconds, restart: Seconds) -> Seconds:
+    """Expected time to do `interval` of work and save it, failures Poisson, each followed by a restart."""
+    return (1/failure_rate + restart)*(exp(failure_rate*(interval + checkpoint)) - 1)
+
+
+@formula(chapter="05-economics-of-compute", source="young1974")
+def young_interval(checkpoint: Seconds, mtbf: Seconds) -> Seconds:
+    """Work between checkpoints that minimises lost time when failures are rare."""
+    return sqrt(2*checkpoint*mtbf)

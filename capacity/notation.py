@@ -1,0 +1,114 @@
+r"""Every letter of the book, in one table: argument name -> letter and meaning.
+
+The word is what the API uses, the letter is what the mathematics shows.  A formula cannot be defined with
+an argument that is missing here, and the notation appendix is this table.
+"""
+from typing import NamedTuple
+
+
+class Letter(NamedTuple):
+    """How a name is written in mathematics (LaTeX) and what it stands for."""
+    latex: str
+    meaning: str
+
+
+NOTATION = {k: Letter(*v) for k, v in dict(
+    # the model
+    params=(r"\Psi", "parameters of the model"),
+    matmul_params=(r"\Psi_{\mathrm{mm}}", "parameters that every token is multiplied by"),
+    layers=("L", "transformer layers"),
+    hidden=("H", "width of the residual stream"),
+    attention_width=(r"H_{\mathrm{a}}", "heads times head dimension"),
+    kv_width=(r"H_{\mathrm{kv}}", "key-value heads times head dimension"),
+    ffn=(r"H_{\mathrm{f}}", "width of the feed-forward layer"),
+    heads=("a", "attention heads"),
+    vocab=("V", "tokens in the vocabulary"),
+    seq_len=("S", "tokens in a sequence"),
+    context=(r"\bar S", "keys that a query attends to, on average"),
+    # the job
+    tokens=("D", "training tokens"),
+    batch_tokens=("B", "tokens in one optimizer step"),
+    tokens_per_device=("x", "tokens per device and step"),
+    flops=("C", "floating-point operations of the job"),
+    duration=("T", "wall-clock time"),
+    token_rate=(r"\nu", "tokens per second"),
+    # the machine
+    peak=("F", "dense peak arithmetic of one device"),
+    mfu=(r"\eta", "model FLOP utilization"),
+    memory=("M", "memory of one device"),
+    bandwidth=("W", "memory bandwidth of one device"),
+    nbytes=("Q", "bytes moved"),
+    intensity=("I", "FLOP per byte moved"),
+    # the network
+    n=("n", "bytes in the buffer that one rank holds"),
+    P=("P", "ranks"),
+    alpha=(r"\alpha", "latency of one message"),
+    beta=(r"\beta", "bandwidth, one direction, one device"),
+    node_size=("G", "devices in a node"),
+    nodes=("N", "nodes"),
+    alpha1=(r"\alpha_1", "latency inside a node"),
+    beta1=(r"\beta_1", "bandwidth inside a node, one direction, one device"),
+    alpha2=(r"\alpha_2", "latency between nodes"),
+    beta2=(r"\beta_2", "bandwidth of one device's NIC, one direction"),
+    oversubscription=(r"\sigma", "bandwidth below a switch over bandwidth above it"),
+    crossing=(r"n_{\times}", "bytes that must cross a cut"),
+    cut_bandwidth=(r"W_{\times}", "bandwidth of a cut, one direction"),
+    segments=("k", "segments of a message"),
+    # splitting
+    tp=("t", "tensor-parallel ranks"),
+    pp=("p", "pipeline stages"),
+    dp=("d", "data-parallel ranks"),
+    microbatches=("m", "micro-batches per step"),
+    element_bytes=(r"b_{\mathrm{e}}", "bytes per element"),
+    # matrices
+    rows=("r", "rows of the left matrix"),
+    inner=("q", "inner dimension"),
+    cols=("c", "columns of the right matrix"),
+    cache=("Z", "fast memory available to a tile"),
+    # model state
+    weight=(r"b_{\mathrm{w}}", "bytes of weight per parameter"),
+    grad=(r"b_{\mathrm{g}}", "bytes of gradient per parameter"),
+    optimizer=(r"b_{\mathrm{o}}", "bytes of optimizer state per parameter, master copy included"),
+    weight_ranks=(r"P_{\mathrm{w}}", "ranks that share the weights"),
+    grad_ranks=(r"P_{\mathrm{g}}", "ranks that share the gradients"),
+    optimizer_ranks=(r"P_{\mathrm{o}}", "ranks that share the optimizer state"),
+    bytes_per_param=("b", "bytes of model state per parameter"),
+    # activations and recomputation
+    microbatch_tokens=("y", "tokens in one micro-batch"),
+    seq_ranks=(r"t_{\mathrm{s}}", "ranks that share the sequence outside the matmuls"),
+    checkpoint_bytes=(r"A_{\mathrm{c}}", "bytes of one stored layer input"),
+    layer_bytes=(r"A_{\ell}", "bytes of one layer's activations"),
+    interval_layers=("k", "layers between stored inputs"),
+    # overlap
+    forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
+    backward=(r"T_{\mathrm{b}}", "time of the backward pass"),
+    comm=(r"T_{\mathrm{c}}", "time of the communication, all of it"),
+    buckets=("k", "buckets the gradient is cut into"),
+    window=("w", "FLOP per parameter and token that communication may hide behind"),
+    # storage and input
+    bytes_per_token=(r"b_{\mathrm{t}}", "stored bytes per token"),
+    sample_bytes=("s", "bytes of one sample"),
+    block_bytes=(r"b_{\mathrm{k}}", "bytes of one storage block"),
+    amplification=(r"\rho_{\mathrm{r}}", "bytes read over bytes used"),
+    rho=(r"\rho", "rate of the loader over rate of the trainer"),
+    slots=("K", "slots of the prefetch buffer"),
+    compression=("c", "raw bytes over stored bytes"),
+    storage_bandwidth=(r"W_{\mathrm{s}}", "bandwidth of storage, stored bytes"),
+    decode_rate=(r"R_{\mathrm{d}}", "rate of decompression, raw bytes"),
+    mean=(r"\mu", "mean"),
+    # money and failure
+    price=("R", "price of one device"),
+    peak_mfu=(r"\eta_0", "utilization on few devices"),
+    half_devices=("P_0", "devices at which utilization has halved"),
+    value_of_time=("v", "value of finishing earlier"),
+    failure_rate=(r"\lambda", "failures of the whole job per second"),
+    mtbf=(r"\Theta", "mean time between failures of the whole job"),
+    interval=(r"\tau", "work between two checkpoints"),
+    checkpoint=(r"\delta", "time of one checkpoint that stops the work"),
+    restart=("r", "time from a failure to work again"),
+    capex=("K", "purchase price of one device with its share of the system"),
+    life=(r"T_{\mathrm{life}}", "depreciation time"),
+    opex=(r"R_{\mathrm{op}}", "running cost of one device"),
+    utilization=("u", "share of the time that the device does paid work"),
+    power=("p_{\\mathrm{el}}", "electrical power"),
+).items()}
