@@ -98,7 +98,7 @@ def execute(path):
     for cell in nb.cells:
         cell.setdefault("id", "")
     NotebookClient(nb, timeout=120, kernel_name="python3", record_timing=False, store_widget_state=False,
-                   extra_arguments=["--HistoryManager.enabled=False"],
+                   extra_arguments=["--HistoryManager.enabled=False", "--log-level=ERROR"],
                    resources={"metadata": {"path": str(path.parent)}}).execute()
     return dumps(normalise(nb, path.stem))
 
