@@ -1,9 +1,11 @@
 """Messages and the collectives built of them: time = rounds * alpha + bytes / beta."""
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 from ..algebra import ceil, log2, maximum, sqrt
 from ..formula import formula
-from ..units import Bytes, BytesPerSecond, Count, Group, PowerOfTwo, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, Group, PowerOfTwo, Ratio, Seconds, Unit
 
 
 @formula(chapter="04-alpha-beta-model", source="hockney1994")
@@ -67,8 +69,9 @@ def halving_doubling_all_reduce_time(n: Bytes, P: PowerOfTwo, alpha: Seconds, be
 
 
 @formula(chapter="04-alpha-beta-model", source="thakur2005")
-def ring_doubling_crossover(P: PowerOfTwo, alpha: Seconds, beta: BytesPerSecond) -> Bytes:
-    """Size above which the ring beats recursive doubling; P = 4 or more."""
+def ring_doubling_crossover(P: Annotated[Any, Unit(least=4, whole=True, binary=True)], alpha: Seconds,
+                            beta: BytesPerSecond) -> Bytes:
+    """Size above which the ring beats recursive doubling; over two ranks it never does."""
     return alpha*beta*(2*(P - 1) - log2(P))/(log2(P) - 2*(P - 1)/P)
 
 
