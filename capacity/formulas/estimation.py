@@ -11,7 +11,7 @@ def rough_params(layers: Count, hidden: Count, vocab: Count) -> Count:
     return 12*layers*hidden**2 + 2*vocab*hidden
 
 
-@formula(chapter="06-estimation-discipline", source="llama3")
+@formula(chapter="06-estimation-discipline", source="grattafiori2024")
 def gated_params(layers: Count, hidden: Count, attention_width: Count, kv_width: Count, ffn: Count,
                  vocab: Count) -> Count:
     """Parameters of a Llama-like decoder: grouped-query attention, gated feed-forward, untied embeddings, RMS norms."""
