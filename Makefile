@@ -82,5 +82,6 @@ $(READY): requirements.lock.txt pyproject.toml
 # Always whole: an incremental build keeps old side bars and forgets the warnings of pages it does not read.
 $(BUILT): $(READY) $(SOURCES)
 	@rm -rf _build
-	$(BIN)/jupyter-book build . -W --keep-going -q
+	@echo "Building the book"
+	@$(BIN)/jupyter-book build . -W --keep-going -q >/dev/null && echo "Built $(HTML)/index.html"
 	@touch $@
