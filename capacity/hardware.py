@@ -3,6 +3,7 @@ import datetime
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 from . import specs
@@ -163,8 +164,12 @@ class Cluster:
         return self.levels[-1].oversubscription
 
     def sized(self, devices):
-        """This machine with another number of devices in its outermost level; inner levels that it does not fill are dropped."""
-        inner = tuple(x for x in self.levels[:-1] if not isinstance(devices, (int, float)) or x.devices < devices)
+        """This machine with another number of devices in its outermost level; inner levels that it does not fill are dropped.
+
+        Raises ValueError for devices that leave a node part empty beside full ones, naming them."""
+        inner = tuple(x for x in self.levels[:-1] if not isinstance(devices, Real) or x.devices < devices)
+        if inner and isinstance(devices, Real) and devices % self.node:
+            raise ValueError(f"devices = {devices!r}: whole nodes of {self.node} are wanted")
         return replace(self, levels=inner + (replace(self.levels[len(inner)], devices=devices),))
 
 

@@ -1,0 +1,217 @@
+"""The data: every entry sourced and dated, identities that sheets must satisfy, published counts, errors that name their cause."""
+import datetime
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from capacity import specs
+from capacity.hardware import (Accelerator, Cluster, Level, Link, accelerator, accelerators, cluster, clusters, link,
+                               links)
+from capacity.models import Experts, Transformer, model, models
+from capacity.units import GB, TFLOPS, GiB, us
+
+ROOT = Path(__file__).parent.parent
+BIB = re.findall(r"^@\w+\{([^,\s]+),", (ROOT/"references.bib").read_text(), re.M)
+TABLES = dict(accelerators=accelerators, links=links, clusters=clusters, models=models)
+ENTRIES = [(kind, key) for kind, table in TABLES.items() for key in table()]
+
+
+# ---- sources ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind, key", ENTRIES)
+def test_every_entry_has_source_and_date(kind, key):
+    entry = TABLES[kind]()[key]
+    assert entry.name and entry.key == key
+    assert isinstance(entry.read, datetime.date)
+    for source in [entry.source, *entry.sources.values()]:
+        assert source in BIB, f"{kind}.toml: {key}: {source} is not in references.bib"
+    fields = set(specs.read(kind)[key])
+    for field in [*entry.sources, *getattr(entry, "assumed", {})]:
+        assert field.split(".")[0] in fields, f"{kind}.toml: {key}: a source for {field}, which the entry lacks"
+
+
+def test_bibliography_is_sorted_and_without_duplicates():
+    assert BIB == sorted(set(BIB))
+
+
+def test_an_entry_without_source_cannot_be_made():
+    with pytest.raises(TypeError, match="source"):
+        Accelerator(name="X", dense={"bf16": 1*TFLOPS}, memory=80*GB, bandwidth=GB)
+    with pytest.raises(TypeError, match="source"):
+        Link(alpha=1*us, beta=GB)
+    with pytest.raises(TypeError, match="source"):
+        Link(alpha=1*us, beta=GB, source="")
+
+
+def test_a_table_entry_without_source_cannot_be_read(tmp_path, monkeypatch):
+    (tmp_path/"links.toml").write_text('[wire]\nname = "a wire"\nalpha = "1 us"\nbeta = "1 GB/s"\n')
+    monkeypatch.setattr(specs, "HERE", tmp_path)
+    with pytest.raises(TypeError, match="wire.*source"):
+        specs.read.__wrapped__("links")
+
+
+# ---- units -----------------------------------------------------------------------------------
+def test_quantities_are_read_in_si_units():
+    read = [("989.4 TFLOP/s", "rate", 989.4e12), ("80 GB", "memory", 80e9), ("95 GiB", "memory", 95*2**30),
+            ("3.35 TB/s", "bandwidth", 3.35e12), ("50 Gb/s", "bandwidth", 6.25e9), ("2.8 us", "time", 2.8e-6),
+            ("1.83 GHz", "frequency", 1.83e9), ("393 TOP/s", "rate", 393e12)]
+    for text, dimension, value in read:
+        assert np.isclose(specs.quantity(text, dimension, "x.y"), value, rtol=1e-15)
+    assert accelerator("tpu-v5p").memory == 95*GiB
+
+
+@pytest.mark.parametrize("text", ["80 gigabytes", "80GB", "80", "80 GB/s", "eighty GB", "80 GB ", "-80 GB", 80])
+def test_a_bad_quantity_names_entry_and_field(text):
+    with pytest.raises(ValueError, match="h100.memory"):
+        specs.quantity(text, "memory", "h100.memory")
+
+
+# ---- identities of the sheets ----------------------------------------------------------------
+@pytest.mark.parametrize("key", accelerators())
+def test_dense_is_at_most_sparse_and_measured_at_most_dense(key):
+    device = accelerator(key)
+    for format, rate in device.sparse.items():
+        assert device.peak(format) < rate <= 2.01*device.peak(format)
+    for format, rate in device.measured.items():
+        assert 0.4*device.peak(format) < rate < device.peak(format)
+
+
+@pytest.mark.parametrize("key", [k for k, a in accelerators().items() if a.clock])
+def test_peak_follows_from_the_clock(key):
+    device = accelerator(key)
+    assert np.isclose(device.units*device.per_clock*device.clock, device.peak("fp16"), rtol=3e-3)
+
+
+def test_h100_peak_from_its_clock():
+    assert round(132*4*1024*1.83e9/1e11) == 9894 == round(accelerator("h100-sxm").peak("bf16")/1e11)
+
+
+def test_half_of_what_is_quoted_for_both_directions():
+    quoted = {"a100-80gb": 600, "h100-sxm": 900, "h800": 400, "b200": 1800, "gb200": 1800, "mi300x": 896,
+              "tpu-v5e": 400, "tpu-v5p": 1200, "tpu-v6e": 800, "tpu-v7x": 1200}
+    for key, both in quoted.items():
+        assert 2*accelerator(key).scale_up == both*GB, key
+
+
+def test_links_times_rate_is_the_device():
+    for device, name, count in [("tpu-v4", "ici-v4", 6), ("tpu-v5e", "ici-v5e", 4), ("tpu-v5p", "ici-v5p", 6),
+                                ("tpu-v6e", "ici-v6e", 4), ("tpu-v7x", "ici-v7x", 6), ("h100-sxm", "nvlink4", 1),
+                                ("h800", "nvlink4-h800", 1), ("a100-80gb", "nvlink3", 1), ("gb200", "nvlink5", 1)]:
+        assert accelerator(device).scale_up == count*link(name).beta
+    for name, rate in [("pcie4", 16e9), ("pcie5", 32e9)]:
+        assert np.isclose(link(name).beta, rate*16*128/130/8, rtol=1e-3)
+
+
+@pytest.mark.parametrize("key", clusters())
+def test_clusters_agree_with_their_devices(key):
+    machine = cluster(key)
+    assert machine.inner.beta == machine.device.scale_up
+    assert machine.outer.beta == machine.device.nic
+    sizes = [level.devices for level in machine.levels]
+    assert sizes == sorted(set(sizes)) and all(b % a == 0 for a, b in zip(sizes, sizes[1:]))
+    assert machine.nodes*machine.node == machine.devices
+
+
+def test_llama3_cluster_thins_out_above_the_pod():
+    machine = cluster("llama3-24k")
+    assert (machine.node, machine.levels[1].devices, machine.devices) == (8, 3072, 24576)
+    assert machine.oversubscription == 7 and np.isclose(machine.levels[-1].bandwidth, 50*GB/7)
+
+
+def test_a_rack_of_72_sends_as_much_as_nine_nodes():
+    assert 72*cluster("nvl72").outer.beta == 3.6e12
+
+
+# ---- published counts ------------------------------------------------------------------------
+EXACT = {"llama2-7b": 6_738_415_616, "llama2-13b": 13_015_864_320, "llama2-70b": 68_976_648_192,
+         "llama3-8b": 8_030_261_248, "llama3-70b": 70_553_706_496, "llama3-405b": 405_853_388_800}
+ROUNDED = {"gpt3-175b": (174.6, None), "deepseek-v3": (671.03, 37.6), "mixtral-8x7b": (46.7, 12.9),
+           "mixtral-8x22b": (141, 39), "qwen2.5-7b": (7.6, None), "qwen2.5-72b": (72.7, None)}
+
+
+@pytest.mark.parametrize("key", EXACT)
+def test_exact_parameter_counts(key):
+    assert model(key).params == EXACT[key] == model(key).published["params"]
+
+
+@pytest.mark.parametrize("key", ROUNDED)
+def test_rounded_parameter_counts(key):
+    total, active = ROUNDED[key]
+    decimals = lambda x: len(str(x).partition(".")[2])
+    assert round(model(key).params/1e9, decimals(total)) == total
+    assert active is None or round(model(key).active_params/1e9, decimals(active)) == active
+
+
+@pytest.mark.parametrize("key", models())
+def test_counts_are_consistent(key):
+    shape = model(key)
+    assert isinstance(shape.params, int)
+    assert shape.matmul_params < shape.active_params + shape.tied*shape.vocab*shape.hidden
+    assert (shape.active_params < shape.params) == (shape.experts is not None)
+    for name, count in shape.published.items():
+        assert np.isclose(getattr(shape, {"params": "params", "active": "active_params"}[name]), count, rtol=0.02)
+
+
+def test_the_weights_of_deepseek_without_the_embedding():
+    shape = model("deepseek-v3")
+    assert round((shape.active_params - shape.embedding_params)/1e9, 1) == 36.6
+    assert shape.cache_width == 576 and model("llama3-70b").cache_width == 2048
+
+
+# ---- errors ----------------------------------------------------------------------------------
+def test_an_unknown_name_lists_the_close_ones():
+    for find, name, close in [(accelerator, "h100", "h100-sxm, h100-pcie"), (link, "nvlnk4", "nvlink4"), (cluster, "dgx", "dgx-h100"),
+                              (model, "llama-3-70b", "llama3-70b"), (model, "zzz", "gpt3-175b")]:
+        with pytest.raises(ValueError, match=f"{name}.*{close}"):
+            find(name)
+    with pytest.raises(ValueError, match="fp4.*tf32, bf16"):
+        accelerator("h100-sxm").peak("fp4")
+    with pytest.raises(ValueError, match="no measured ceiling.*none"):
+        accelerator("tpu-v4").ceiling()
+
+
+def test_a_wrong_argument_is_named():
+    with pytest.raises(TypeError, match="gamma"):
+        Link(alpha=1*us, beta=GB, gamma=1, source="x")
+    with pytest.raises(TypeError, match="kv_heads"):
+        Transformer(layers=1, hidden=8, heads=2, head_dim=4, ffn=32, vocab=10)
+    with pytest.raises(ValueError, match="beta = -1"):
+        Link(alpha=1*us, beta=-1, source="x")
+    with pytest.raises(ValueError, match="layers = 0"):
+        Transformer(layers=0, hidden=8, heads=2, kv_heads=2, head_dim=4, ffn=32, vocab=10)
+    with pytest.raises(ValueError, match="count = 0"):
+        Experts(count=0, active=1, ffn=8)
+    with pytest.raises(ValueError, match="memory = '80 GB'"):
+        Accelerator(name="X", dense={}, memory="80 GB", bandwidth=GB, source="x")
+    with pytest.raises(ValueError, match="devices = 0"):
+        cluster("dgx-h100", 0)
+    with pytest.raises(ValueError, match="devices = 12: whole nodes of 8"):
+        cluster("dgx-h100", 12)
+    with pytest.raises(ValueError, match="hidden"):
+        Transformer(layers=1, hidden=np.array([8, -8]), heads=2, kv_heads=2, head_dim=4, ffn=32, vocab=10)
+
+
+# ---- numbers, arrays, symbols ----------------------------------------------------------------
+def test_shapes_of_arrays_and_symbols():
+    L, H, S = sp.symbols("L H S", positive=True, integer=True)
+    shape = Transformer(layers=L, hidden=H, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256)
+    assert shape.params.subs({L: 32, H: 4096}) == model("llama3-8b").params
+    layers = np.array([16, 32])
+    shape = Transformer(layers=layers, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256)
+    assert shape.params[1] == model("llama3-8b").params
+    experts = Transformer(layers=2, hidden=H, heads=2, kv_heads=2, head_dim=4, ffn=32, vocab=10,
+                          experts=Experts(count=S, active=2, ffn=32))
+    assert sp.expand(experts.params - experts.active_params - 2*(S - 2)*3*32*H) == 0
+
+
+def test_links_and_clusters_of_symbols_and_arrays():
+    alpha, beta, P = sp.symbols("alpha beta P", positive=True)
+    wire = Link(alpha=alpha, beta=beta, source="x")
+    assert dict(wire) == dict(alpha=alpha, beta=beta)
+    machine = Cluster(device=accelerator("h100-sxm"), levels=[(8, link("nvlink4")), Level(P, wire, 2)])
+    assert machine.devices == P and machine.levels[1].bandwidth == beta/2
+    assert cluster("dgx-h100", np.array([512, 2048])).nodes.tolist() == [64, 256]
+    assert [x.devices for x in cluster("dgx-h100", 16).levels] == [8, 16]
+    assert cluster("dgx-h100", 16).outer == link("ndr")
