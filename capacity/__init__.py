@@ -11,9 +11,10 @@ import importlib
 import sys
 import types
 
-from . import algebra, units
-from .algebra import *      # noqa: F403  (log2, sqrt, maximum, ...)
-from .units import *        # noqa: F403  (GB, us, Bytes, ...)
+from .algebra import ceil, exp, floor, log, log2, maximum, minimum, sqrt, where
+from .units import (GB, GFLOPS, KiB, MB, MiB, GiB, PB, PFLOPS, TB, TFLOPS, TiB, Bytes, BytesPerSecond, Count, Dollars,
+                    DollarsPerSecond, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Index, PerSecond, PowerOfTwo,
+                    Ratio, Seconds, Unit, day, hour, kB, minute, ms, ns, show, us, year)
 
 _HOME = {
     "formula": ["Formula", "REGISTRY", "formula"],
@@ -22,9 +23,10 @@ _HOME = {
     "models": ["Experts", "Transformer", "model"],
     "layout": ["Layout"],
     "estimate": ["Step", "estimate"],
-    "plot": ["COLOR", "label", "show", "ticks"],
+    "plot": ["COLOR", "label", "ticks"],
     "explore": ["Axis", "Slider", "Y", "explore"],
 }
+_WORDS = [name for name in globals() if not name.startswith("_") and name not in ("difflib", "importlib", "sys", "types")]
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 
@@ -42,7 +44,7 @@ def __getattr__(name):
 
 def __dir__():
     from . import formulas
-    return sorted({*_MODULE_OF, *formulas.__all__, *vars(algebra), *vars(units)} - {"math", "np", "sys"})
+    return sorted({*_WORDS, *_MODULE_OF, *formulas.__all__})
 
 
 class _Package(types.ModuleType):

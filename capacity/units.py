@@ -83,8 +83,8 @@ def show(x, unit="", digits=3):
 
     show(2.5e-3, "s") is '2.5 ms', show(1.12e12, "B") '1.12 TB', show(3.2e8, "s") '10.1 years',
     show(2.1e6, "$") '$2.1 M', show(0.345, "%") '34.5 %', show(19788.2, "FLOP/B") '19,788 FLOP/B' and
-    show(7e10) '70×10⁹'.  Only bytes, seconds, FLOP, watts, joules and hertz take prefixes; other units are
-    words after a plain number.
+    show(7e10) '70×10⁹'.  From 10²¹ on every number is written as 3.14×10²³.  Only bytes, seconds, FLOP,
+    watts, joules and hertz take prefixes; other units are words after a plain number.
     """
     x = float(x)
     if x != x or abs(x) == inf:
@@ -96,7 +96,7 @@ def show(x, unit="", digits=3):
     if unit == "s" and abs(x) >= 120:
         size, name = next(t for t in _TIMES if abs(x) >= 2*t[0])
         return f"{_plain(x/size, digits)} {name}"
-    if unit in _PREFIXED:
+    if unit in _PREFIXED and abs(x) < 1e21:
         return _prefixed(x, digits) + unit
     return f"{_plain(x, digits)} {unit}".rstrip()
 
@@ -104,7 +104,7 @@ def show(x, unit="", digits=3):
 def _prefixed(x, digits):
     """'1.12 T': the number, a space, the engineering prefix."""
     rounded = float(f"{x:.{digits}g}")
-    power = _power(rounded, -12, 18) if rounded else 0
+    power = max(-12, min(18, 3*(int(f"{abs(rounded):e}".split("e")[1])//3))) if rounded else 0
     return f"{_digits(rounded/10.0**power, digits)} {_PREFIX[power]}"
 
 
@@ -112,15 +112,10 @@ def _plain(x, digits):
     """'19,788' below a million, '70×10⁹' above."""
     rounded = float(f"{x:.{digits}g}")
     if abs(x) >= 999999.5 or 0 < abs(rounded) < 1e-3:
-        power = _power(rounded, -30, 60)
+        power = int(f"{abs(rounded):e}".split("e")[1])
+        power = power if abs(power) >= 21 else 3*(power//3)       # 70×10⁹, but 3.14×10²³
         return f"{_digits(rounded/10.0**power, digits)}×10{str(power).translate(_SUPERSCRIPT)}"
     return f"{x:,.0f}" if abs(x) >= 100 or x == int(x) else _digits(rounded, digits)
-
-
-def _power(x, low, high):
-    """The multiple of three by which engineers write x."""
-    exponent = int(f"{abs(x):e}".split("e")[1])
-    return max(low, min(high, 3*(exponent//3)))
 
 
 def _digits(x, digits):
