@@ -1,0 +1,239 @@
+"""The built book in a real Chromium: every page is offline, clean, light, narrow enough, and readable in the dark.
+
+`make html` first. BOOK_HTML names another built book, BROWSER_PATH another browser.
+"""
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+import browser as tools
+from serve import serve
+
+ROOT = Path(__file__).resolve().parents[1]
+HTML = Path(os.environ.get("BOOK_HTML", ROOT / "_build/html"))
+ASIDE = {"_static", "_sources", "_images", "_downloads", "_sphinx_design_static"}
+PAGES = sorted(p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")
+               if not ASIDE & set(p.relative_to(HTML).parts) and p.name not in ("genindex.html",))
+EXPLORERS = [p for p in PAGES if 'class="cx-explore' in (HTML / p).read_text(encoding="utf-8")]
+PICTURES = {"image/png", "image/jpeg", "image/svg+xml", "image/gif"}
+HARMLESS = ["theme mode"]                   # the theme says so on a first visit
+LIGHT, DESK, PHONE = 1_000_000, {"width": 1280, "height": 900}, {"width": 375, "height": 812}
+
+
+@pytest.fixture(scope="module")
+def site():
+    """(address, browser). Without a browser: skipped, or failed where CI is set. Without a book: failed."""
+    if not PAGES:
+        pytest.fail(f"no built book in {HTML}: make html")
+    if not tools.find():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(tools.MISSING)
+    with serve(HTML) as address, tools.chromium() as chromium:
+        yield address, chromium
+
+
+def visit(site, name, **context):
+    """A page, opened and settled, with its log and its responses."""
+    address, chromium = site
+    page = chromium.new_context(viewport=DESK, **context).new_page()
+    page.log, page.responses = tools.Log(page), []
+    page.on("response", lambda r: page.responses.append(r))
+    page.goto(address + name, wait_until="load")
+    typeset(page)
+    return page
+
+
+def typeset(page):
+    """Wait for MathJax, which typesets what comes into view; bring everything into view."""
+    page.evaluate("""async () => {
+        if (!window.MathJax?.startup?.promise) return;
+        await MathJax.startup.promise;
+        for (const m of document.querySelectorAll('.math, .text_latex')) m.scrollIntoView();
+        await new Promise(r => setTimeout(r, 250));
+        window.scrollTo(0, 0);
+    }""")
+
+
+@pytest.fixture(scope="module", params=PAGES or ["index.html"])
+def page(request, site):
+    """One visit for all the tests of a page."""
+    page = visit(site, request.param)
+    yield page
+    page.context.close()
+
+
+def test_asks_no_other_host(page):
+    assert page.log.external == []
+
+
+def test_has_no_errors(page):
+    assert page.log.failed == []
+    assert [c for c in page.log.console if not any(h in c for h in HARMLESS)] == []
+
+
+def test_names_no_script_or_style_of_another_host(page):
+    named = page.eval_on_selector_all("script[src], link[rel=stylesheet], img, iframe", "es => es.map(e => e.src || e.href)")
+    assert [n for n in named if n and not n.startswith(("http://127.0.0.1", "data:"))] == []
+
+
+def test_mathematics_is_typeset(page):
+    assert page.locator("mjx-merror").count() == 0
+    left = page.eval_on_selector_all(".math", r"es => es.map(e => e.textContent).filter(t => /\\[(\[]/.test(t))")
+    assert left == [], "not typeset"
+
+
+def test_is_light(page):
+    """Everything but pictures, compressed as a server would, weighs less than 1 MB."""
+    sizes = {r.url: len(gzip.compress(r.body())) for r in page.responses
+             if r.headers.get("content-type", "").split(";")[0] not in PICTURES}
+    heavy = sorted(sizes.items(), key=lambda x: -x[1])[:5]
+    assert sum(sizes.values()) < LIGHT, f"{sum(sizes.values())} bytes: {heavy}"
+
+
+def test_every_picture_has_words(page):
+    bare = page.eval_on_selector_all(".bd-article img", "es => es.filter(e => !e.alt).map(e => e.src)")
+    assert bare == []
+
+
+def test_code_has_no_scroll_bar(page):
+    if "/chapters/" in page.url:
+        wide = page.eval_on_selector_all(
+            ".cell_input pre", "es => es.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)")
+        assert wide == []
+
+
+WIDE = """() => {
+    const w = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth <= w) return [];
+    return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > w + 1)
+        .slice(0, 8).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 60));
+}"""
+
+
+def test_fits_a_phone(page):
+    page.set_viewport_size(PHONE)
+    try:
+        typeset(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], page.evaluate(WIDE)
+        hidden = page.eval_on_selector_all(".bd-article img", """es => es.filter(e => e.complete && e.naturalWidth &&
+            Math.abs(e.width/e.height - e.naturalWidth/e.naturalHeight) > .05*e.naturalWidth/e.naturalHeight).length""")
+        assert hidden == 0, "a picture is squeezed"
+    finally:
+        page.set_viewport_size(DESK)
+
+
+# The contrast of every visible piece of text with what lies behind it, as WCAG counts it.
+FAINT = """least => {
+    const rgba = c => { const m = c.match(/[\\d.]+/g).map(Number);
+        return /^color\\(srgb/.test(c) ? [m[0]*255, m[1]*255, m[2]*255, m[3] ?? 1] : [m[0], m[1], m[2], m[3] ?? 1]; };
+    const over = (a, b) => [0, 1, 2].map(i => a[i]*a[3] + b[i]*(1 - a[3]));
+    const light = c => { const [r, g, b] = c.map(v => (v /= 255) <= .04045 ? v/12.92 : ((v + .055)/1.055)**2.4);
+        return .2126*r + .7152*g + .0722*b; };
+    const ground = e => { const layers = [];
+        for (; e; e = e.parentElement) layers.push(rgba(getComputedStyle(e).backgroundColor));
+        return layers.reverse().reduce((under, c) => over(c, under), [255, 255, 255]); };
+    const bad = {};
+    const walk = document.createTreeWalker(document.querySelector('.bd-main'), NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+        const e = walk.currentNode.parentElement, s = getComputedStyle(e);
+        if (!walk.currentNode.textContent.trim() || !e.checkVisibility({checkVisibilityCSS: true, checkOpacity: true})) continue;
+        if (e.closest('script, style, mjx-assistive-mml, .headerlink, .visually-hidden, [aria-hidden=true]')) continue;
+        if (e.getBoundingClientRect().width < 2) continue;
+        const back = ground(e), front = over(rgba(e instanceof SVGElement ? s.fill : s.color), back);
+        const [a, b] = [light(front), light(back)], ratio = (Math.max(a, b) + .05)/(Math.min(a, b) + .05);
+        const need = parseFloat(s.fontSize) >= 24 ? Math.min(3, least) : least;
+        if (ratio < need) bad[e.tagName + '.' + (e.className.baseVal ?? e.className)] =
+            ratio.toFixed(2) + ' ' + walk.currentNode.textContent.trim().slice(0, 40);
+    }
+    return bad;
+}"""
+# A picture must not lie on a light box; the theme draws one behind pictures and HTML outputs.
+BOXES = """() => [...document.querySelectorAll('.cell_output img, .cell_output .text_html')].filter(e => {
+    const m = getComputedStyle(e).backgroundColor.match(/[\\d.]+/g).map(Number);
+    return (m[3] ?? 1) > .1 && (m[0] + m[1] + m[2])/3 > 128; }).map(e => e.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_stands_out(page, theme):
+    page.evaluate("t => { document.documentElement.dataset.theme = t; }", theme)
+    try:
+        page.wait_for_timeout(200)          # colours fade
+        assert page.evaluate(FAINT, 4.5) == {}
+        if theme == "dark":
+            assert page.evaluate(BOXES) == []
+            dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert sum(int(float(x)) for x in dark.strip("rgba()").split(",")[:3]) < 200
+            unturned = page.eval_on_selector_all(
+                ".cell_output img", "es => es.filter(e => !getComputedStyle(e).filter.includes('invert')).length")
+            assert unturned == 0, "a figure keeps its black ink on the dark page"
+    finally:
+        page.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")
+
+
+# --- explorers
+
+# What a figure shows: everything but its controls.
+STATE = """f => { const g = f.cloneNode(true);
+    g.querySelectorAll('input, select, button, output, label').forEach(e => e.remove());
+    return [...g.querySelectorAll('svg')].map(s => s.outerHTML).join('') + g.textContent; }"""
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_every_slider_moves_the_picture(site, name):
+    page = visit(site, name)
+    figures = page.locator("figure.cx-explore").all()
+    assert figures
+    for figure in figures:
+        sliders = figure.locator("input[type=range]").all()
+        assert sliders, "a figure without a slider"
+        for slider in sliders:
+            label = slider.evaluate("s => s.getAttribute('aria-label') || [...s.labels].map(l => l.textContent).join(' ')")
+            assert label.strip(), "a slider without a name"
+            seen = {figure.evaluate(STATE)}
+            slider.focus()
+            for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft", "Home", "End"):
+                slider.press(key)
+                page.wait_for_timeout(40)
+                seen.add(figure.evaluate(STATE))
+            assert len(seen) > 1, f"{label}: nothing moved"
+            assert not any(w in s for s in seen for w in ("NaN", "undefined", "Infinity")), label
+    assert [c for c in page.log.console if not any(h in c for h in HARMLESS)] == []
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", EXPLORERS[:1])
+def test_explorer_lives_without_a_server(site, name):
+    """From file://, as after unpacking an archive."""
+    page = site[1].new_page()
+    page.goto((HTML / name).as_uri(), wait_until="load")
+    assert page.locator("figure.cx-explore").first.locator("svg path").count() > 0
+    page.close()
+
+
+# --- finding one's way
+
+def test_search_finds_a_word(site):
+    page = visit(site, "search.html?q=bandwidth")
+    page.wait_for_selector("#search-results li", timeout=10_000)
+    assert page.locator("#search-results li").count() > 0
+    assert page.log.external == []
+    page.context.close()
+
+
+def test_side_bars_open_on_a_phone(site):
+    page = visit(site, next((p for p in PAGES if p.startswith("chapters/")), "index.html"))
+    page.set_viewport_size(PHONE)
+    page.locator(".primary-toggle:visible").click()
+    page.locator("dialog[open] >> text=Preface").wait_for(timeout=3000)
+    page.context.close()
+
+
+def test_theme_button_makes_it_dark(site):
+    page = visit(site, "index.html", color_scheme="light")
+    for _ in range(3):
+        page.locator(".theme-switch-button:visible").first.click()
+        if page.evaluate("document.documentElement.dataset.theme") == "dark":
+            break
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.context.close()

@@ -1,0 +1,138 @@
+"""Every check fails on the blank exercise and on cheap answers, and passes on the solution."""
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import make_exercises
+
+ROOT = Path(__file__).resolve().parents[1]
+SOLUTIONS = sorted((ROOT / "solutions").glob("*.ipynb"))
+FAKES = ["raise NotImplementedError", "return None", "return 0", "return 1"]
+each_solution = pytest.mark.parametrize("path", SOLUTIONS, ids=lambda p: p.stem)
+
+
+@pytest.fixture(autouse=True)
+def no_windows(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def numbers(nb, what):
+    """The numbers of a notebook's exercises or checks, in order."""
+    return [n for k, n in map(make_exercises.kind, nb.cells) if k == what]
+
+
+def failing(nb):
+    """The numbers of the checks that raise when the notebook is run."""
+    names, failed = {"__name__": "__main__"}, []
+    for cell in nb.cells:
+        if cell.cell_type != "code":
+            continue
+        what, number = make_exercises.kind(cell)
+        try:
+            exec(compile(cell.source, f"<{what or 'cell'} {number or ''}>", "exec"), names)
+        except Exception:
+            if what != "check":
+                raise
+            failed.append(number)
+    return failed
+
+
+@each_solution
+def test_solution_passes(path):
+    assert failing(read(path)) == []
+
+
+@pytest.mark.parametrize("fake", FAKES)
+@each_solution
+def test_every_check_catches(path, fake):
+    blank = make_exercises.blank(make_exercises.mark(read(path)), fake)
+    passed = sorted({*numbers(blank, "check")} - {*failing(blank)})
+    assert not passed, f"these checks accept '{fake}': {passed}"
+
+
+@each_solution
+def test_exercise_is_in_step(path):
+    stale = make_exercises.out_of_step(path, check=True)
+    assert not stale, f"run tools/make_exercises.py {path.stem}"
+
+
+@each_solution
+def test_numbers_are_permanent_and_complete(path):
+    nb = read(path)
+    chapter = path.stem.split("-")[0].lstrip("0")
+    exercises = numbers(nb, "exercise")
+    assert all(re.fullmatch(rf"{chapter}\.[1-9]\d*", n) for n in exercises), exercises
+    places = [int(n.split(".")[1]) for n in exercises]
+    assert places == sorted(set(places)), "each number once, in order"
+    assert exercises == numbers(nb, "check"), "each exercise has its check"
+    assert 6 <= len(exercises) <= 10, f"{len(exercises)} exercises; a chapter has 6 to 10"
+
+
+@each_solution
+def test_each_exercise_has_four_cells(path):
+    """## 4.1 Title and statement; # exercise 4.1; # check 4.1; **Why.**"""
+    cells = read(path).cells
+    for i, cell in enumerate(cells):
+        what, number = make_exercises.kind(cell)
+        if what == "exercise":
+            assert re.match(rf"## {re.escape(number)} \S", cells[i - 1].source), f"{number}: heading '## {number} Title'"
+            assert len(cells[i - 1].source.splitlines()) > 1, f"{number}: a statement below the heading"
+            assert make_exercises.kind(cells[i + 1]) == ("check", number)
+            assert make_exercises.kind(cells[i + 2])[0] == "why", f"{number}: a cell that starts {make_exercises.WHY}"
+    first = next(c for c in cells if c.cell_type == "code")
+    assert all(re.match(r"(import|from) |[ )]|$", line) for line in first.source.splitlines()), "first code cell: imports"
+
+
+def test_exercises_and_chapters_belong_together():
+    names = {d: {p.name for p in (ROOT / d).glob("*.ipynb")} for d in ("chapters", "exercises", "solutions")}
+    assert names["chapters"] == names["exercises"] == names["solutions"]
+
+
+# --- the generator itself, on a notebook small enough to see through
+
+def small():
+    new = nbformat.v4
+    code = "def f(x):\n    ### BEGIN SOLUTION\n    y = 2*x\n    return y\n    ### END SOLUTION"
+    return new.new_notebook(cells=[
+        new.new_markdown_cell("# 1 · Solutions"),
+        new.new_markdown_cell("## 1.1 Double\nWrite f."),
+        new.new_code_cell("# exercise 1.1\n" + code),
+        new.new_code_cell("# check 1.1\nassert f(3) == 6"),
+        new.new_markdown_cell("**Why.** Two of them."),
+    ])
+
+
+def test_blank_hides_answer_and_reason():
+    nb = make_exercises.introduce(make_exercises.blank(make_exercises.mark(small())), "01-x")
+    sources = [c.source for c in nb.cells]
+    assert sources[2] == "# exercise 1.1\ndef f(x):\n    raise NotImplementedError"
+    assert "raises-exception" in nb.cells[3].metadata.tags
+    assert sources[0].startswith("# 1 · Exercises\n") and "solutions/01-x.ipynb" in sources[0]
+    assert not any("Two of them" in s for s in sources)
+
+
+def test_marking_is_idempotent_and_speaks_nbgrader():
+    once = make_exercises.mark(small())
+    assert make_exercises.text(once) == make_exercises.text(make_exercises.mark(once))
+    exercise, check, why = (c.metadata.nbgrader for c in once.cells[2:])
+    assert (exercise.grade_id, check.grade_id, why.grade_id) == ("exercise-1-1", "check-1-1", "why-1-1")
+    assert exercise.solution and not exercise.grade
+    assert check.grade and check.locked and check.points == 1
+
+
+@pytest.mark.parametrize("source", [
+    "# exercise 1.1\nx = 1",                                                # nothing to blank
+    "# exercise 1.1\n### BEGIN SOLUTION\nx = 1\n### END SOLUTION",          # not inside a function
+    "def f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION",    # not marked
+    "# exercise 1.1\ndef f():\n    ### BEGIN SOLUTION\n    return 1",       # never ends
+])
+def test_a_wrong_region_is_refused(source):
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    with pytest.raises(SystemExit, match="BEGIN SOLUTION"):
+        make_exercises.blank(nb)

@@ -1,0 +1,160 @@
+"""What every notebook of the book keeps to, and what every chapter keeps to besides."""
+import re
+import statistics
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import execute
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = execute.notebooks()
+CHAPTERS = [p for p in NOTEBOOKS if p.parent.name == "chapters"]
+HYPE = r"\b(crucial|powerful|seamless|leverage|delve|dive into|game.chang|state.of.the.art|simply put|in conclusion)\w*"
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: f"{p.parent.name}/{p.stem}")
+each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+
+
+def cells(path, kind):
+    return [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == kind]
+
+
+def lines(source):
+    """The lines that count: not empty, not only a comment."""
+    return [s for s in source.splitlines() if s.strip() and not s.strip().startswith("#")]
+
+
+def headings(path):
+    """(level, text) of each heading, outside fences."""
+    text = "\n\n".join(c.source for c in cells(path, "markdown"))
+    text = re.sub(r"^(```|:::).*?^\1", "", text, flags=re.S | re.M)
+    return [(len(m[1]), m[2]) for m in re.finditer(r"^(#{1,6}) +(.+)$", text, re.M)]
+
+
+# --- every notebook
+
+@each_notebook
+def test_was_run_from_top_to_bottom(path):
+    counts = [c.execution_count for c in cells(path, "code")]
+    assert counts == list(range(1, len(counts) + 1)), f"run tools/execute.py {path.relative_to(ROOT)}"
+
+
+@each_notebook
+def test_is_normalised(path):
+    nb = nbformat.read(path, as_version=4)
+    assert execute.dumps(execute.normalise(nb, path.stem)) == path.read_text(encoding="utf-8"), \
+        f"run tools/execute.py {path.relative_to(ROOT)}"
+
+
+@each_notebook
+def test_no_stray_error(path):
+    for c in cells(path, "code"):
+        errors = [o for o in c.outputs if o.output_type == "error"]
+        assert bool(errors) == ("raises-exception" in c.metadata.get("tags", [])), c.source
+
+
+@each_notebook
+def test_outputs_are_readable_and_small(path):
+    for c in cells(path, "code"):
+        for o in c.outputs:
+            assert "image/svg+xml" not in o.get("data", {}), "figures are PNG"
+            assert len(str(o)) < 400_000, f"an output of {len(str(o))} characters:\n{c.source}"
+            text = o.get("text", "") if o.output_type == "stream" else ""
+            assert all(len(s) <= 100 for s in text.splitlines()), f"a printed line is too long:\n{text}"
+
+
+@each_notebook
+def test_cell_does_not_end_in_a_semicolon(path):
+    """A value hidden so is not hidden when the tests run the cell: write plt.show() or `_ =`."""
+    bad = [c.source for c in cells(path, "code") if c.source.rstrip().endswith(";")]
+    assert not bad, bad
+
+
+@each_notebook
+def test_every_picture_says_what_it_shows(path):
+    for c in cells(path, "code"):
+        pictures = [o for o in c.outputs if "image/png" in o.get("data", {}) and "text/html" not in o.data]
+        if pictures:
+            alt = c.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+            assert len(alt) >= 30, f"alt text in the cell's metadata: mystnb.image.alt\n{c.source}"
+            assert all({"width", "height"} <= set(o.metadata.get("image/png", {})) for o in pictures), \
+                f"a figure is drawn at twice its size (capacity.plot)\n{c.source}"
+
+
+@each_notebook
+def test_headings_form_a_tree(path):
+    levels = [level for level, _ in headings(path)]
+    assert levels[:1] == [1] and levels.count(1) == 1, "one title, first"
+    assert all(b - a <= 1 for a, b in zip(levels, levels[1:])), f"a level is skipped: {headings(path)}"
+
+
+@each_notebook
+def test_no_clock_no_network(path):
+    text = "\n".join(c.source for c in cells(path, "code"))
+    found = re.findall(r"perf_counter|time\.time\(|datetime\.now|urllib|requests\.|%time|^[!%].*", text, re.M)
+    assert not found, found
+
+
+@each_notebook
+def test_links_between_files_lead_somewhere(path):
+    for c in cells(path, "markdown"):
+        for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", c.source):
+            there = path.parent / target
+            assert there.exists() or any(there.with_name(there.name + end).exists() for end in (".ipynb", ".md")), \
+                f"{target} in:\n{c.source}"
+
+
+# --- every chapter
+
+@each_chapter
+def test_code_fits_the_page(path):
+    wide = [s for c in cells(path, "code") for s in c.source.splitlines() if len(s) > 72]
+    assert not wide, "over 72 characters:\n" + "\n".join(wide)
+
+
+@each_chapter
+def test_cells_are_small(path):
+    sizes = [len(lines(c.source)) for c in cells(path, "code")]
+    assert max(sizes) <= 25, f"a cell of {max(sizes)} lines"
+    assert statistics.median(sizes) <= 4, f"the median cell has {statistics.median(sizes)} lines"
+
+
+@each_chapter
+def test_imports_are_few(path):
+    imports = next(c.source for c in cells(path, "code") if re.search(r"^(import|from) ", c.source, re.M))
+    assert len(lines(imports)) <= 6, f"six lines or fewer, nothing hidden:\n{imports}"
+
+
+@each_chapter
+def test_begins_with_a_question_and_a_guess(path):
+    nb = nbformat.read(path, as_version=4)
+    assert nb.cells[0].source.startswith("# ") and re.search(r"\*\*[^*]*\?[^*]*\*\*", nb.cells[0].source), \
+        "the first cell: title, question in bold"
+    code = [c.source for c in nb.cells if c.cell_type == "code"]
+    assert re.search(r"^guess\w* *=", "\n".join(code[:3]), re.M), "guess = ... near the top"
+    assert sum("guess" in s for s in code) >= 2, "the guess is compared at the end"
+
+
+@each_chapter
+def test_claims_end_in_asserts(path):
+    source = "\n".join(c.source for c in cells(path, "code"))
+    assert len(re.findall(r"^\s*assert\b", source, re.M)) >= 6
+    assert re.search(r"assert .*(simplify|equals|expand|factor)\(", source), "a derivation compared with the package"
+
+
+@each_chapter
+def test_has_an_explorer(path):
+    assert any("cx-explore" in str(o.get("data", {}).get("text/html", ""))
+               for c in cells(path, "code") for o in c.outputs), "explore(...)"
+
+
+@each_chapter
+def test_plain_words(path):
+    text = "\n".join(c.source for c in cells(path, "markdown"))
+    assert not re.findall(HYPE, text, re.I)
+
+
+@each_chapter
+def test_links_to_its_exercises(path):
+    assert f"exercises/{path.stem}" in "\n".join(c.source for c in cells(path, "markdown"))
