@@ -44,6 +44,11 @@ def cite(key):
     return f"{{cite}}`{key}`"
 
 
+def domain(u):
+    """What an argument may be: 'a count, at least 1', 'B/s, above 0'."""
+    return u.domain if u.whole else f"{unit(u)}, {u.domain}"
+
+
 def anchor(name):
     return f"formula-{name.replace('_', '-')}"
 
@@ -75,9 +80,8 @@ a message of $n$ bytes takes $\\alpha + n/\\beta$, with $\\beta$ in bytes per se
 
 # ---- formulas --------------------------------------------------------------------------------
 def formula_card(f):
-    rows = [(f"${NOTATION[k].latex}$", f"`{k}`", NOTATION[k].meaning, unit(u), u.domain) for k, u in f.units.items()]
-    rows += [("", f"`{k}`", f"constant: {v:g}", unit(f.constant_units[k]), f.constant_units[k].domain)
-             for k, v in f.constants.items()]
+    rows = [(f"${NOTATION[k].latex}$", f"`{k}`", NOTATION[k].meaning, domain(u)) for k, u in f.units.items()]
+    rows += [("", f"`{k}`", f"constant {v:g}", domain(f.constant_units[k])) for k, v in f.constants.items()]
     name = f.__name__.replace("_", r"\_")
     source = f"derived in {{doc}}`../chapters/{f.chapter}`" if f.source == "derived" else cite(f.source)
     return f"""({anchor(f.__name__)})=
@@ -86,10 +90,10 @@ def formula_card(f):
 {f.summary}
 
 $$
-\\texttt{{{name}}} = {f.latex} \\qquad [\\text{{{unit(f.unit)}}}]
+\\mathtt{{{name}}} = {f.latex} \\qquad [\\text{{{unit(f.unit)}}}]
 $$
 
-{table(["", "Argument", "Meaning", "Unit", "Allowed"], rows)}
+{table(["", "Argument", "Meaning", "Takes"], rows)}
 Source: {source}.
 """
 
@@ -138,7 +142,7 @@ def devices_table():
     movement = [(f"`{k}`", specs.read("accelerators")[k]["memory"], per_second(a.bandwidth), per_second(a.scale_up), per_second(a.nic))
                 for k, a in accelerators().items()]
     return (table(["TFLOP/s, dense", "fp32", "tf32", "16 bit", "16 bit, measured", "fp8", "int8", "fp4"], arithmetic, "lrrrrrrr") + "\n"
-            + table(["One direction", "Memory", "Memory bandwidth", "Scale-up", "Network"], movement, "lrrrr"))
+            + table(["Device", "Memory", "Memory bandwidth", "Scale-up", "Network"], movement, "lrrrr"))
 
 
 def links_table():
