@@ -1,0 +1,340 @@
+"""The picture of an explorer as SVG text, its table and its readouts, from its specification and numbers.
+
+`_static/explore.js` is the same code in JavaScript, function by function: a reader sees one picture with a
+kernel and without. A test compares the two. Nothing here knows sympy, widgets or files.
+
+A specification S is the dict of Explorer.spec(); the numbers D are those of Explorer.numbers(). Lengths are
+pixels: W is the width of the picture, and one unit of the SVG is one pixel, so text never shrinks.
+"""
+import math
+from html import escape
+
+from .units import show
+
+FONT, ROW, WIDE = 12.5, 19, 520              # text size, line of text, from which width labels stand on the lines
+YEAR = 365.25*86400
+LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000, 2*YEAR, 10*YEAR, 100*YEAR, 1e3*YEAR, 1e4*YEAR, 1e5*YEAR]
+FINE = [60*m for m in (1, 2, 5, 10, 20, 40)] + [3600*m for m in (1, 2, 5, 10, 20)] \
+    + [86400*m for m in (2, 5, 10, 20, 50, 100, 200)] + [YEAR*m for m in (1, 2, 5, 10, 20, 50, 100)]
+
+
+# ---- numbers on an axis ------------------------------------------------------------------------
+def width(text):
+    """A fair guess of how wide `text` is: a browser may use any font, and Python has none."""
+    return FONT*sum(.3 if c in " .,:;'|!ijlftr()[]/·" else .87 if c in "mwMW%@" else .68 if c.isupper()
+                    else .56 for c in text)
+
+
+def ten(power):
+    return float(f"1e{power}")
+
+
+def rungs(unit, lo, hi, fine=False):
+    """The round values of a log axis around lo..hi: decades, or minutes, hours, days and years."""
+    steps = (1, 2, 5) if fine else (1,)
+    out = [m*ten(k) for k in range(math.floor(math.log10(lo)) - 1, math.ceil(math.log10(hi)) + 2) for m in steps]
+    if unit == "s" and hi > 120:
+        out = [v for v in out if v < 60] + (FINE if fine else LONG)
+    return out
+
+
+def nice_step(lo, hi, n, unit):
+    """The smallest 1-2-5 step that cuts lo..hi into at most n parts, counted in the unit that is shown."""
+    size = next((u for u in (YEAR, 86400, 3600, 60) if hi >= 2*u), 1) if unit == "s" and hi >= 120 else 1
+    raw = (hi - lo)/size/n
+    p = ten(math.floor(math.log10(raw)))
+    return size*p*next(m for m in (1, 2, 5, 10) if raw <= m*p*(1 + 1e-9))
+
+
+def ticks(axis, n):
+    """At most n round values inside axis = {scale, lo, hi, unit, whole}, in rising order."""
+    lo, hi, unit = axis["lo"], axis["hi"], axis["unit"]
+    if axis["scale"] != "log":
+        s = max(nice_step(lo, hi, n - 1, unit), 1 if axis.get("whole") else 0)
+        return [k*s for k in range(math.ceil(lo/s - 1e-9), math.floor(hi/s + 1e-9) + 1)]
+
+    def inside(values):
+        return [v for v in values if lo*(1 - 1e-9) <= v <= hi*(1 + 1e-9)]
+    a, b = math.log2(lo), math.log2(hi)
+    if axis.get("whole") and unit == "" and a % 1 == 0 and b % 1 == 0 and (axis.get("binary") or b - a <= 20):
+        s = max(1, math.ceil((b - a)/(n - 1)))
+        return [2.0**k for k in range(int(a), int(b) + 1, s)]
+    coarse = inside(rungs(unit, lo, hi))
+    if len(coarse) < 3:
+        fine = inside(rungs(unit, lo, hi, True))
+        return fine if 2 <= len(fine) <= n else ticks({**axis, "scale": "linear"}, n) if len(fine) < 2 else coarse
+    s = next(s for s in (1, 2, 3, 4, 6, 9, 12, 24) if -(-len(coarse)//s) <= n)
+    if s > 1 and not (unit == "s" and hi > 120):
+        return [v for v in coarse if round(math.log10(v)) % s == 0]
+    return coarse[::s]
+
+
+def span(values, axis, n):
+    """The range of an axis that holds `values`, rounded outwards so that it rests while a slider moves."""
+    log, unit, lo, hi = axis["scale"] == "log", axis["unit"], axis.get("lo"), axis.get("hi")
+    values = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
+    a, b = (min(values), max(values)) if values else (1, 10)
+    if log:
+        a = max(a, b*1e-12)
+        r = rungs(unit, a, b)
+        a = max((v for v in r if v <= a*(1 + 1e-9)), default=a)
+        b = min((v for v in r if v >= b*(1 - 1e-9)), default=b)
+        b = b if b > a else 10*a
+    else:
+        a, b = min(0, a), max(0, b)
+        b = b if b > a else a + 1
+        s = nice_step(a, b, n - 1, unit)
+        a, b = s*math.floor(a/s + 1e-9), s*math.ceil(b/s - 1e-9)
+    return (a if lo is None else lo), (b if hi is None else hi)
+
+
+def scaler(axis, lo, hi, a, b):
+    """The map from lo..hi on a linear or log axis to pixels a..b."""
+    f = math.log10 if axis["scale"] == "log" else float
+    u, k = f(lo), (b - a)/(f(hi) - f(lo))
+    return lambda v: a + (f(v) - u)*k
+
+
+# ---- pieces of SVG -----------------------------------------------------------------------------
+def ink(color):
+    return "currentColor" if color == "other" else f"var(--cx-{color},{COLORS[color]})"
+
+
+def pen(color):
+    """The colour for text: the line's colour, drawn towards the page's own so that it can be read."""
+    return "currentColor" if color == "other" else f"color-mix(in srgb,{ink(color)} 68%,currentColor)"
+
+
+def on(color):
+    """The colour for text that stands on a filled bar."""
+    return {"compute": "var(--cx-on-compute,#fff)", "other": "var(--cx-paper,var(--jp-layout-color0,#fff))"}.get(color, "#111")
+
+
+COLORS = {"compute": "#0072B2", "network": "#D55E00", "memory": "#009E73", "measured": "#CC79A7",
+          "limit": "#E69F00", "idle": "#999999"}          # as capacity.plot.COLOR, which loads matplotlib
+HALO = ('paint-order="stroke" stroke="var(--cx-paper,var(--jp-layout-color0,#fff))" stroke-width="4" '
+        'stroke-linejoin="round"')
+
+
+def words(x, y, text, anchor="start", more=""):
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{escape(text)}</text>'
+
+
+def stroke(d, color, weight, dash="", more=""):
+    return f'<path d="{d}" stroke="{color}" stroke-width="{weight}" stroke-dasharray="{dash}" {more}/>'
+
+
+def frame(S, W, H, inner, says):
+    return (f'<svg viewBox="0 0 {W} {H:.0f}" width="{W}" height="{H:.0f}" role="img" fill="none" '
+            f'font-size="{FONT}" aria-label="{escape(S["title"] + ". " + says)}">{inner}</svg>')
+
+
+def legend(items, W):
+    """Rows of 'sample, name' that fill the width; items are (label, color, dash or None). Returns text, height."""
+    out, x, y = "", 0, 13
+    for label, color, dash in items:
+        w = 30 + width(label)
+        if x and x + w > W:
+            x, y = 0, y + ROW
+        out += (f'<rect x="{x:.1f}" y="{y - 10}" width="12" height="12" rx="2" fill="{ink(color)}"/>' if dash is None
+                else stroke(f"M{x:.1f} {y - 4}h24", ink(color), 2.5, dash))
+        out += words(x + (18 if dash is None else 30), y, label, more='fill="currentColor"')
+        x += w + (6 if dash is None else 18)
+    return out, y + 9
+
+
+def spread(ys, gap, top, bottom):
+    """Positions near ys, at least `gap` apart, inside top..bottom."""
+    order = sorted(range(len(ys)), key=lambda i: ys[i])
+    out = list(ys)
+    for a, b in zip(order, order[1:]):
+        out[b] = max(out[b], out[a] + gap)
+    limit = bottom
+    for i in reversed(order):
+        out[i] = max(min(out[i], limit), top)
+        limit = out[i] - gap
+    return out
+
+
+def grid(X, Y, x0, x1, y0, y1, xs, ys, xunit, yunit, W):
+    """Light lines at the ticks, the ticks themselves and the base line."""
+    out = ""
+    for v in xs:
+        text = show(v, xunit)
+        half = width(text)/2
+        out += stroke(f"M{X(v):.1f} {y0}V{y1}", "currentColor", 1, more='stroke-opacity=".11"')
+        out += words(max(min(X(v), W - half), half), y1 + 17, text, "middle", 'fill="currentColor"')
+    for v in ys:
+        out += stroke(f"M{x0:.1f} {Y(v):.1f}H{x1:.1f}", "currentColor", 1, more='stroke-opacity=".16"')
+        out += words(x0 - 7, Y(v) + 4, show(v, yunit), "end", 'fill="currentColor"')
+    return out + stroke(f"M{x0:.1f} {y1}H{x1:.1f}", "currentColor", 1, more='stroke-opacity=".55"')
+
+
+def thin(axis, n, pixels):
+    """As many ticks, at most n, as fit side by side."""
+    while n > 2:
+        out = ticks(axis, n)
+        if (len(out) - 1)*(max((width(show(v, axis["unit"])) for v in out), default=0) + 14) <= pixels:
+            return out
+        n -= 1
+    return ticks(axis, 2)
+
+
+# ---- lines and points --------------------------------------------------------------------------
+def lines(S, D, W):
+    """Curves over x with marked points, as an SVG W pixels wide."""
+    x, y, curves, points = S["x"], S["y"], S["curves"], S["points"]
+    log, wide = y["scale"] == "log", W >= WIDE
+    room = max(width(c["label"]) for c in curves) + 16
+    beside = wide and room <= .3*W and len(curves) <= 9
+    head, top = ("", 0) if beside else legend([(c["label"], c["color"], c["dash"]) for c in curves], W)
+    y0, h = top + 26, 270 if wide else 215
+    y1 = y0 + h
+    n = 6 if wide else 5
+    lo, hi = span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, n)
+    ys = ticks({**y, "lo": lo, "hi": hi}, n)
+    x0 = max((width(show(v, y["unit"])) for v in ys), default=0) + 8
+    x1 = W - (room if beside else 10)
+    X, Y = scaler(x, x["lo"], x["hi"], x0, x1), scaler(y, lo, hi, y1, y0)
+    out = head + words(0, top + 13, y["label"], more='fill="currentColor" fill-opacity=".8"')
+    out += grid(X, Y, x0, x1, y0, y1, thin(x, 7 if wide else 5, x1 - x0), ys, x["unit"], y["unit"], W)
+    out += words((x0 + x1)/2, y1 + 37, x["label"], "middle", 'fill="currentColor" fill-opacity=".8"')
+
+    px, marks, ends, says = [X(v) for v in D["xs"]], [], [], []
+    inner = ""
+    for c, values in zip(curves, D["curves"]):
+        d, pencil, end = "", "M", None
+        for u, v in zip(px, values):
+            if math.isfinite(v) and (v > 0 or not log):
+                w = min(max(Y(v), y0 - 400), y1 + 400)       # what leaves the picture is cut at its edge
+                d += f"{pencil}{u:.1f} {w:.1f}"
+                pencil = "L"
+                if y0 - 1 <= w <= y1 + 1:
+                    end = (u, w)
+                    marks.append(end)
+            else:
+                pencil = "M"
+        inner += stroke(d, ink(c["color"]), 2.4, c["dash"])
+        ends.append(end)
+        says.append(f"{c['label']}: {show(values[0], y['unit'])} to {show(values[-1], y['unit'])}")
+    out += (f'<svg class="cx-lines" x="0" y="{y0 - 2}" width="{W}" height="{h + 4}" viewBox="0 {y0 - 2} {W} {h + 4}"'
+            f' stroke-linejoin="round">{inner}</svg>')
+    if beside:
+        seen = [i for i, e in enumerate(ends) if e]
+        for i, v in zip(seen, spread([ends[i][1] for i in seen], 16, y0, y1)):
+            u, w = ends[i]
+            if abs(v - w) > 3 or u < x1 - 3:
+                out += stroke(f"M{u + 2:.1f} {w:.1f}L{x1 + 8:.1f} {v:.1f}", ink(curves[i]["color"]), 1, more='stroke-opacity=".6"')
+            out += words(x1 + 10, v + 4, curves[i]["label"], more=f'fill="{pen(curves[i]["color"])}"')
+    return frame(S, W, y1 + 44, out + dots(points, D["points"], X, Y, x0, x1, y0, y1, x, log, marks), "; ".join(says))
+
+
+def dots(points, places, X, Y, x0, x1, y0, y1, x, log, marks):
+    """Marked points, each labelled on the side where its label covers least."""
+    seen = [(p, X(u), Y(v)) for p, (u, v) in zip(points, places)
+            if math.isfinite(u) and math.isfinite(v) and (u > 0 or x["scale"] != "log") and (v > 0 or not log)]
+    seen = [(p, u, v) for p, u, v in seen if x0 - 1 <= u <= x1 + 1 and y0 - 1 <= v <= y1 + 1]
+    boxes, out = [(u - 6, v - 6, u + 6, v + 6) for _, u, v in seen], ""
+    for p, u, v in seen:
+        w, best, least = width(p["label"]), None, math.inf
+        for anchor, dx, dy in (("start", 9, 4), ("end", -9, 4), ("middle", 0, -10), ("middle", 0, 19),
+                               ("start", 7, -8), ("start", 7, 17), ("end", -7, -8), ("end", -7, 17)):
+            left = u + dx - {"start": 0, "middle": w/2, "end": w}[anchor]
+            box = (left - 2, v + dy - 11, left + w + 2, v + dy + 4)
+            cost = sum(box[0] < a < box[2] and box[1] < b < box[3] for a, b in marks)
+            cost += sum(20 for b in boxes if box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3])
+            cost += 100*(box[0] < x0 or box[2] > x1 + 10 or box[1] < y0 - 12 or box[3] > y1)
+            if cost < least:
+                least, best = cost, (anchor, dx, dy, box)
+        anchor, dx, dy, box = best
+        boxes.append(box)
+        out += f'<circle cx="{u:.1f}" cy="{v:.1f}" r="4.5" fill="{ink(p["color"])}" {HALO}/>'
+        out += words(u + dx, v + dy, p["label"], anchor, f'fill="{pen(p["color"])}" {HALO}')
+    return out
+
+
+# ---- bars --------------------------------------------------------------------------------------
+def bars(S, D, W):
+    """Horizontal stacked bars of named parts with totals and an optional limit line."""
+    y, limit, wide = S["y"], S["limit"], W >= WIDE
+    unit, totals = y["unit"], [math.fsum(b) for b in D["bars"]]
+    one = len(S["bars"]) == 1
+    parts = {}
+    for b, values in zip(S["bars"], D["bars"]):
+        for p, v in zip(b["parts"], values):
+            parts.setdefault(p["label"], (p["label"] + (f" {show(v, unit)}" if one else ""), p["color"], None))
+    head, top = legend(parts.values(), W)
+    y0 = top + (26 if limit else 6)
+    names = [b["label"] for b in S["bars"]]
+    beside = wide and max(map(width, names)) <= .3*W
+    x0 = max(map(width, names)) + 10 if beside else 0
+    thick, step = 30, 44 if beside else 62
+    y1 = y0 + step*len(names) + (0 if beside else 4)
+    lo, hi = span([*totals, *([D["limit"]] if limit else [])], y, 6)
+    x1 = W - max(width(show(t, unit)) for t in totals)*1.1 - 12
+    X = scaler(y, lo, hi, x0, x1)
+    out = head + grid(X, None, x0, x1, y0 - 4, y1, thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0), [], unit, "", W)
+    out += words((x0 + x1)/2, y1 + 37, y["label"], "middle", 'fill="currentColor" fill-opacity=".8"')
+    inner = ""
+    for k, (b, values, total) in enumerate(zip(S["bars"], D["bars"], totals)):
+        v = y0 + step*k + (6 if beside else 24)
+        out += (words(x0 - 9, v + 20, b["label"], "end", 'fill="currentColor"') if beside
+                else words(0, v - 6, b["label"], more='fill="currentColor"'))
+        at = 0
+        for p, value in zip(b["parts"], values):
+            if not (math.isfinite(value) and value > 0):
+                continue
+            u, w = X(at), X(at + value) - X(at)
+            at += value
+            text = show(value, unit)
+            inner += (f'<rect x="{u:.1f}" y="{v}" width="{w:.1f}" height="{thick}" fill="{ink(p["color"])}" '
+                      f'stroke="var(--cx-paper,var(--jp-layout-color0,#fff))"><title>{escape(p["label"])}: {text}</title></rect>')
+            if width(text) + 10 < w:
+                inner += words(u + w/2, v + 20, text, "middle", f'fill="{on(p["color"])}" font-weight="600"')
+        inner += words(X(at) + 7, v + 20, show(total, unit), more='fill="currentColor" font-weight="600"')
+    out += f'<g class="cx-lines">{inner}</g>'
+    if limit:
+        text = f"{limit['label']}"
+        u, half = X(D["limit"]), width(text)/2
+        out += stroke(f"M{u:.1f} {y0 - 6}V{y1}", ink("limit"), 2.2, "6 4")
+        out += words(max(min(u, W - half), half), y0 - 11, text, "middle", f'fill="{pen("limit")}"')
+    says = "; ".join(f"{n}: {show(t, unit)}" for n, t in zip(names, totals))
+    return frame(S, W, y1 + 44, out, says)
+
+
+def picture(S, D, W=640):
+    """The picture of an explorer as SVG text; empty if it has only readouts."""
+    return lines(S, D, W) if S["curves"] else bars(S, D, W) if S["bars"] else ""
+
+
+# ---- words -------------------------------------------------------------------------------------
+def readouts(S, D):
+    """One paragraph per readout, its value in bold."""
+    out = ""
+    for r, v in zip(S["readouts"], D["readouts"]):
+        before, after = map(escape, r["text"].split("{}"))
+        value = r["words"][next(i for i, c in enumerate(v) if c)]["label"] if "words" in r else show(v, r["unit"])
+        out += f"<p>{before}<strong>{escape(value)}</strong>{after}</p>"
+    return out
+
+
+def rows(S, D, values_at):
+    """The inside of the table of values: values_at(x) gives every curve at one x."""
+    def row(tag, head, cells, more=""):
+        kind = ("col", "th") if tag == "thead" else ("row", "td")
+        return (f'<tr><th scope="{kind[0]}">{escape(head)}</th>'
+                + "".join(f"<{kind[1]}{more}>{escape(c)}</{kind[1]}>" for c in cells) + "</tr>")
+    y = S["y"]
+    if S["bars"]:
+        names = dict.fromkeys(p["label"] for b in S["bars"] for p in b["parts"])
+        columns = [dict(zip((p["label"] for p in b["parts"]), v)) for b, v in zip(S["bars"], D["bars"])]
+        body = [row("tbody", n, [show(c[n], y["unit"]) if n in c else "" for c in columns]) for n in names]
+        body.append(row("tbody", "total", [show(math.fsum(v), y["unit"]) for v in D["bars"]]))
+        if S["limit"]:
+            body.append(row("tbody", S["limit"]["label"], [show(D["limit"], y["unit"])]*len(columns)))
+        return f"<thead>{row('thead', y['label'], [b['label'] for b in S['bars']])}</thead><tbody>{''.join(body)}</tbody>"
+    body = [row("tbody", show(v, S["x"]["unit"]), [show(u, y["unit"]) for u in values_at(v)]) for v in ticks(S["x"], 7)]
+    body += [row("tbody", f"{p['label']} at {show(u, S['x']['unit'])}", [show(v, y["unit"])], f' colspan="{len(S["curves"])}"')
+             for p, (u, v) in zip(S["points"], D["points"])]
+    return (f"<thead>{row('thead', S['x']['label'], [c['label'] for c in S['curves']])}</thead>"
+            f"<tbody>{''.join(body)}</tbody>")

@@ -1,0 +1,76 @@
+"""The picture of an explorer for paper: a PNG by matplotlib, at the first position of every slider."""
+import io
+import math
+
+from . import draw
+from .units import show
+
+GREY = {"color": "#999999", "alpha": 0.3, "linewidth": 0.6}
+
+
+def png(explorer, dpi=144):
+    """The bytes of a PNG, 6.4 inches wide: title, setting, picture, readouts; the same on every machine."""
+    from matplotlib.figure import Figure                  # no pyplot: nothing global, nothing to close
+    S, D = explorer._spec, explorer.numbers()
+    tall = 3.7 if S["curves"] else 1.7 + 0.45*len(S["bars"]) if S["bars"] else 0.5
+    fig = Figure(figsize=(6.4, tall + 0.2*len(S["readouts"])), layout="constrained", facecolor="white")
+    fig.suptitle(S["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
+    if S["y"] if "y" in S else None:
+        ax = fig.add_subplot()
+        ax.spines[["top", "right", *(["left"] if S["bars"] else [])]].set_visible(False)
+        ax.set_axisbelow(True)
+        ax.set_title(explorer.setting_text(), loc="left", fontsize=9, color="#555555")
+        (_lines if S["curves"] else _bars)(ax, S, D)
+    said = [r["text"].replace("{}", r["words"][v.index(True)]["label"] if "words" in r else show(v, r["unit"]))
+            for r, v in zip(S["readouts"], D["readouts"])]
+    fig.supxlabel("\n".join(said), x=0.01, ha="left", fontsize=9.5) if said else None
+    out = io.BytesIO()
+    fig.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    return out.getvalue()
+
+
+def _color(role):
+    return draw.COLORS.get(role, "#000000")
+
+
+def _ticks(ax, which, values, unit):
+    getattr(ax, f"set_{which}ticks")(values, [show(v, unit) for v in values], fontsize=9)
+    getattr(ax, f"set_{which}ticks")([], minor=True)
+
+
+def _lines(ax, S, D):
+    x, y = S["x"], S["y"]
+    lo, hi = draw.span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, 6)
+    for c, values in zip(S["curves"], D["curves"]):
+        dash = tuple(float(d)/2 for d in c["dash"].split())
+        ax.plot(D["xs"], [v if math.isfinite(v) else math.nan for v in values], color=_color(c["color"]),
+                linewidth=2, linestyle=(0, dash) if dash else "-", label=c["label"])
+    for p, (u, v) in zip(S["points"], D["points"]):
+        if x["lo"] <= u <= x["hi"] and lo <= v <= hi:
+            ax.plot(u, v, "o", color=_color(p["color"]), markersize=6)
+            ax.annotate(p["label"], (u, v), (6, 3), textcoords="offset points", fontsize=9)
+    ax.set(xscale=x["scale"], yscale=y["scale"], xlim=(x["lo"], x["hi"]), ylim=(lo, hi), xlabel=x["label"], ylabel=y["label"])
+    ax.grid(**GREY)
+    _ticks(ax, "x", draw.ticks(x, 7), x["unit"])
+    _ticks(ax, "y", draw.ticks({**y, "lo": lo, "hi": hi}, 6), y["unit"])
+    ax.legend(frameon=False, fontsize=9, handlelength=3)
+
+
+def _bars(ax, S, D):
+    unit, seen = S["y"]["unit"], set()
+    for k, (b, values) in enumerate(zip(S["bars"], D["bars"])):
+        at = 0
+        for p, v in zip(b["parts"], values):
+            ax.barh(k, v, left=at, height=0.6, color=_color(p["color"]), edgecolor="white",
+                    label=p["label"] if p["label"] not in seen else None)
+            seen.add(p["label"])
+            at += v
+        ax.text(at, k, f" {show(at, unit)}", va="center", fontsize=9, fontweight="bold")
+    lo, hi = draw.span([math.fsum(b) for b in D["bars"]] + ([D["limit"]] if S["limit"] else []), S["y"], 6)
+    if S["limit"]:
+        ax.axvline(D["limit"], color=_color("limit"), linestyle="--", label=S["limit"]["label"])
+    ax.set(xlim=(lo, hi), ylim=(len(S["bars"]) - 0.5, -0.5), xlabel=S["y"]["label"])
+    ax.set_yticks(range(len(S["bars"])), [b["label"] for b in S["bars"]], fontsize=9)
+    ax.grid(axis="x", **GREY)
+    _ticks(ax, "x", draw.ticks({**S["y"], "lo": lo, "hi": hi}, 6), unit)
+    ax.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0, -0.3), ncols=4)
