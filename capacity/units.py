@@ -114,7 +114,8 @@ def _plain(x, digits):
     if abs(x) >= 999999.5 or 0 < abs(rounded) < 1e-3:
         power = int(f"{abs(rounded):e}".split("e")[1])
         power = power if abs(power) >= 21 else 3*(power//3)       # 70×10⁹, but 3.14×10²³
-        return f"{_digits(rounded/10.0**power, digits)}×10{str(power).translate(_SUPERSCRIPT)}"
+        mantissa = _digits(rounded/10.0**power, digits)
+        return f"{mantissa}×".removeprefix("1×") + f"10{str(power).translate(_SUPERSCRIPT)}"
     return f"{x:,.0f}" if abs(x) >= 100 or x == int(x) else _digits(rounded, digits)
 
 
