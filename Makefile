@@ -75,8 +75,8 @@ $(READY): requirements.lock.txt pyproject.toml
 	       "Name another one: make PYTHON=python3.13 book"; exit 1; }
 	@echo "Installing the book's packages into $(VENV) (about a minute, once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (Debian: apt install python3-venv)."; exit 1; }
-	@$(PIP) install -q -r requirements.lock.txt
-	@$(PIP) install -q --no-deps --no-build-isolation -e .
+	@$(PIP) install -qq -r requirements.lock.txt
+	@$(PIP) install -qq --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Always whole: an incremental build keeps old side bars and forgets the warnings of pages it does not read.

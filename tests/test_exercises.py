@@ -81,17 +81,20 @@ def test_each_exercise_has_four_cells(path):
     for i, cell in enumerate(cells):
         what, number = make_exercises.kind(cell)
         if what == "exercise":
-            assert re.match(rf"## {re.escape(number)} \S", cells[i - 1].source), f"{number}: heading '## {number} Title'"
-            assert len(cells[i - 1].source.splitlines()) > 1, f"{number}: a statement below the heading"
+            statement = cells[i - 1].source
+            assert re.match(rf"## {re.escape(number)} \S", statement), f"'## {number} Title'"
+            assert len(statement.splitlines()) > 1, f"{number}: a statement below the heading"
             assert make_exercises.kind(cells[i + 1]) == ("check", number)
-            assert make_exercises.kind(cells[i + 2])[0] == "why", f"{number}: a cell that starts {make_exercises.WHY}"
+            assert make_exercises.kind(cells[i + 2])[0] == "why", f"{number}: **Why.**"
     first = next(c for c in cells if c.cell_type == "code")
-    assert all(re.match(r"(import|from) |[ )]|$", line) for line in first.source.splitlines()), "first code cell: imports"
+    strays = [s for s in first.source.splitlines() if not re.match(r"(import|from) |[ )#]|$", s)]
+    assert not strays, f"the first code cell holds imports only: {strays}"
 
 
 def test_exercises_and_chapters_belong_together():
-    names = {d: {p.name for p in (ROOT / d).glob("*.ipynb")} for d in ("chapters", "exercises", "solutions")}
-    assert names["chapters"] == names["exercises"] == names["solutions"]
+    chapters, exercises, solutions = ({p.name for p in (ROOT / folder).glob("*.ipynb")}
+                                      for folder in ("chapters", "exercises", "solutions"))
+    assert chapters == exercises == solutions
 
 
 # --- the generator itself, on a notebook small enough to see through

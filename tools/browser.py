@@ -7,8 +7,9 @@ from urllib.parse import urlparse
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 MISSING = ("no Chromium found: install it (Debian: apt install chromium) or name one in BROWSER_PATH; "
            "without it the built book stays untested")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+         "--no-first-run"]
 
 
 def find():
@@ -31,14 +32,22 @@ def chromium():
 
 
 class Log:
-    """What a page asked for and complained of. A request that would leave the machine is noted and stopped."""
+    """What a page asked for and complained of. A request to another host is noted and stopped."""
 
     def __init__(self, page):
         self.external, self.local, self.failed, self.console = [], [], [], []
         page.route("**/*", self.route)
-        page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
-        page.on("console", lambda m: self.console.append(m.text) if m.type in ("error", "warning") else None)
-        page.on("pageerror", lambda e: self.console.append(str(e)))
+        page.on("response", self.response)
+        page.on("console", self.message)
+        page.on("pageerror", lambda error: self.console.append(str(error)))
+
+    def response(self, response):
+        if response.status >= 400:
+            self.failed.append(f"{response.status} {response.url}")
+
+    def message(self, message):
+        if message.type in ("error", "warning"):
+            self.console.append(message.text)
 
     def route(self, route):
         url = route.request.url

@@ -9,9 +9,10 @@ An author writes only text. One exercise is four cells:
     code       # check 4.1       asserts
     markdown   **Why.** ...
 
-From this the tool derives nbgrader's metadata (schema 3), in the solution too, so that a teacher can hand the solution
-to nbgrader as it is. In the exercise the answers are blank, the **Why.** cells are gone, and each check carries the tag
-raises-exception: Run All goes on past it, and nbval demands that it really fails.
+From this the tool derives nbgrader's metadata (schema 3), in the solution too, so that a teacher
+can hand the solution to nbgrader as it is. In the exercise the answers are blank, the **Why.**
+cells are gone, and each check carries the tag raises-exception: Run All goes on past it, and nbval
+demands that it really fails.
 --check writes nothing and fails if a file is out of step.
 """
 import argparse
@@ -30,9 +31,9 @@ REGION = re.compile(r"^([ \t]+)### BEGIN SOLUTION[ \t]*\n.*?^\1### END SOLUTION[
 MARKER = re.compile("### (BEGIN|END) SOLUTION")
 WHY = "**Why.**"
 STUB = "raise NotImplementedError"
-HOW = ("Replace each `raise NotImplementedError` by your answer, run the cell, then run the check below it: a check that "
-       "says nothing has passed. When you are done, restart the kernel and run all cells. "
-       "[Solutions](../solutions/{}.ipynb) say why.")
+HOW = ("Replace each `raise NotImplementedError` by your answer, run the cell, then run the check "
+       "below it: a check that says nothing has passed. When you are done, restart the kernel and "
+       "run all cells. The [solutions](../solutions/{}.ipynb) say why.")
 
 
 def kind(cell):
@@ -51,7 +52,7 @@ def nbgrader(what, number):
 
 
 def mark(nb):
-    """The solution notebook with nbgrader's metadata. An explanation becomes an answer in words, worth no points."""
+    """The solution notebook with nbgrader's metadata; an explanation is an answer worth no points."""
     nb, number = copy.deepcopy(nb), None
     for cell in nb.cells:
         cell.metadata.pop("nbgrader", None)
@@ -63,19 +64,24 @@ def mark(nb):
 
 
 def blank(nb, stub=STUB):
-    """The exercise notebook of a marked solution notebook, not executed; `stub` is what stands for each answer."""
+    """The exercise of a marked solution, not executed; `stub` stands where each answer was.
+
+    SystemExit if a marked region is missing, unindented, unbalanced or outside an exercise.
+    """
     nb = copy.deepcopy(nb)
     nb.cells = [c for c in nb.cells if kind(c)[0] != "why"]
     for cell in nb.cells:
         what, number = kind(cell)
         cell.source, regions = REGION.subn(rf"\1{stub}", cell.source)
         if bool(regions) != (what == "exercise") or MARKER.search(cell.source):
-            raise SystemExit(f"{what or cell.cell_type} {number or cell.source[:60]!r}: an exercise has indented lines "
-                             "### BEGIN SOLUTION and ### END SOLUTION, and no other cell has them")
+            raise SystemExit(f"{what or cell.cell_type} {number or cell.source[:60]!r}: an exercise has "
+                             "indented lines ### BEGIN SOLUTION and ### END SOLUTION, and no other "
+                             "cell has them")
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         if what == "check":
-            cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), "raises-exception", "remove-output"})
+            tags = {*cell.metadata.get("tags", []), "raises-exception", "remove-output"}
+            cell.metadata["tags"] = sorted(tags)
     return nb
 
 
@@ -99,7 +105,7 @@ def derive(solution):
 
 
 def out_of_step(solution, check):
-    """The paths that are not what the solution says; unless `check`, they are written, and the exercise executed."""
+    """The paths that are not what the solution says. Unless `check`, write and execute them."""
     marked, exercise = derive(solution)
     target = ROOT / "exercises" / solution.name
     stale = []
@@ -121,14 +127,16 @@ def out_of_step(solution, check):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="04-alpha-beta-model; all if none")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of step")
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing; fail if a file is out of step")
     args = parser.parse_args()
     solutions = sorted((ROOT / "solutions").glob("*.ipynb"))
     if args.names:
         stems = {Path(n).stem for n in args.names}
         solutions = [s for s in solutions if s.stem in stems]
     stale = [p for s in solutions for p in out_of_step(s, args.check)]
-    orphans = {p.name for p in (ROOT / "exercises").glob("*.ipynb")} - {p.name for p in (ROOT / "solutions").glob("*.ipynb")}
+    orphans = {p.name for p in (ROOT / "exercises").glob("*.ipynb")
+               if not (ROOT / "solutions" / p.name).exists()}
     for p in stale:
         print(f"{'out of step' if args.check else 'written'}: {p.relative_to(ROOT)}")
     for o in sorted(orphans):
