@@ -14,7 +14,7 @@ def training_cost(flops: Flops, peak: FlopsPerSecond, mfu: Fraction, price: Doll
 
 @formula(chapter="05-economics-of-compute", source="derived")
 def scaled_mfu(P: Count, peak_mfu: Fraction, half_devices: Ratio) -> Ratio:
-    """Utilization when the exposed communication per unit of work grows in proportion to P."""
+    """Utilization when a part of every step does not shrink with P: exposed communication, bubbles."""
     return peak_mfu/(1 + P/half_devices)
 
 

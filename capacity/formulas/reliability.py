@@ -8,7 +8,10 @@ from ..units import PerSecond, Seconds
 
 @formula(chapter="05-economics-of-compute", source="daly2006")
 def expected_segment_time(failure_rate: PerSecond, interval: Seconds, checkpoint: Seconds, restart: Seconds) -> Seconds:
-    """Expected time to do `interval` of work and save it, failures Poisson, each followed by a restart."""
+    """Expected time to do `interval` of work and save it, failures Poisson, each followed by a restart.
+
+    No failure strikes during a restart; after one the whole segment is done again.
+    """
     return (1/failure_rate + restart)*(exp(failure_rate*(interval + checkpoint)) - 1)
 
 
@@ -16,3 +19,12 @@ def expected_segment_time(failure_rate: PerSecond, interval: Seconds, checkpoint
 def young_interval(checkpoint: Seconds, mtbf: Seconds) -> Seconds:
     """Work between checkpoints that minimises lost time when failures are rare."""
     return sqrt(2*checkpoint*mtbf)
+
+
+@formula(chapter="05-economics-of-compute", source="daly2006")
+def daly_interval(checkpoint: Seconds, mtbf: Seconds) -> Seconds:
+    """Work between checkpoints that minimises the time per useful second, two orders beyond Young's.
+
+    For a checkpoint shorter than twice the time between failures; Daly's sum of four terms, factored.
+    """
+    return sqrt(2*checkpoint*mtbf)*(1 - sqrt(checkpoint/(2*mtbf))/3)**2
