@@ -150,7 +150,7 @@ class Formula:
                 return int(2**rng.randint(int(np.log2(u.least)), 10))
             if u.whole:
                 return rng.randint(int(u.least), int(u.least) + 7)
-            return rng.uniform(0.05, u.most if u.most < np.inf else 2)
+            return u.least + rng.uniform(0.05, u.most - u.least if u.most < np.inf else 2)
         return {k: draw(u) for k, u in (self.units | self.constant_units).items()}
 
     def check(self, trials=40):
@@ -193,7 +193,7 @@ class Formula:
         rows = "".join(rf"<tr><td>\({NOTATION[k].latex}\)</td><td><code>{e(k)}</code></td>"
                        f"<td>{e(NOTATION[k].meaning)}</td><td>{e(str(u) or 'ratio')}</td></tr>"
                        for k, u in self.units.items())
-        return (f'<div class="formula-card"><p><strong><code>{e(self.__name__)}</code></strong> {e(self.summary)}</p>'
+        return (f'<div class="formula-card mathjax_process"><p><strong><code>{e(self.__name__)}</code></strong> {e(self.summary)}</p>'
                 rf"<p>\(\displaystyle {self.latex}\) <span>in {e(str(self.unit) or 'a pure number')}</span></p>"
                 f"<table>{rows}</table><p><small>derived in {e(self.chapter)} · source: {e(self.source)}</small></p></div>")
 

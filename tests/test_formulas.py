@@ -1,0 +1,160 @@
+"""Laws that every formula obeys, whatever it says."""
+import json
+import pickle
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import capacity
+from capacity import REGISTRY, formulas
+from capacity.formula import Formula, formula
+from capacity.units import Bytes, Seconds, show
+
+ROOT = Path(__file__).resolve().parents[1]
+KEYS = set(re.findall(r"^@\w+\{([^,]+),", (ROOT/"references.bib").read_text(), re.M))
+each = pytest.mark.parametrize("F", [pytest.param(F, id=name) for name, F in sorted(REGISTRY.items())])
+
+
+def code_cells(path):
+    return ["".join(c["source"]) for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
+
+
+@each
+def test_units_and_trace(F):
+    assert F.check()
+
+
+@each
+def test_array_equals_loop(F):
+    rng = random.Random(F.__name__)
+    points = [F.sample(rng) for _ in range(50)]
+    columns = {k: np.array([p[k] for p in points]) for k in F.units}
+    want = [F(**{k: p[k] for k in F.units}) for p in points]
+    np.testing.assert_allclose(F(**columns), want, rtol=1e-13)
+
+
+@each
+def test_symbol_equals_number(F):
+    point = F.sample(random.Random(1))
+    value = F.expr.subs({F.symbols[k]: point[k] for k in F.units})
+    assert float(value) == pytest.approx(F(**{k: point[k] for k in F.units}), rel=1e-12)
+
+
+@each
+def test_source_and_chapter_exist(F):
+    assert F.source == "derived" or F.source in KEYS
+    assert (ROOT/"chapters"/f"{F.chapter}.ipynb").exists()
+
+
+@each
+def test_its_chapter_proves_it(F):
+    """The chapter that claims a formula compares a derivation with it, by name."""
+    cells = code_cells(ROOT/"chapters"/f"{F.chapter}.ipynb")
+    proofs = [c for c in cells if re.search(rf"\b{F.__name__}\(", c) and "assert" in c]
+    assert proofs, f"no assert in {F.chapter} names {F.__name__}"
+
+
+@each
+def test_bad_values_are_named(F):
+    good = {k: v for k, v in F.sample(random.Random(2)).items() if k in F.units}
+    for k in F.units:
+        for bad in (-1.0, np.array([1.0, -1.0]), float("nan")):
+            with pytest.raises(ValueError, match=rf"{F.__name__}: {k} = "):
+                F(**good | {k: bad})
+        with pytest.raises(TypeError, match=k):
+            F(**good | {k: "1 GB"})
+        if F.units[k].whole and F.units[k].least >= 1:
+            with pytest.raises(ValueError, match=f"{k} = 0"):
+                F(**good | {k: 0})
+    with pytest.raises(TypeError):
+        F(**good, no_such_argument=1)
+
+
+@each
+def test_card_and_pickle(F):
+    assert pickle.loads(pickle.dumps(F)) is F
+    card = F._repr_html_()
+    assert all(f"<code>{k}</code>" in card for k in F.units) and F.summary in F.__doc__
+
+
+def test_missing_argument_is_named():
+    with pytest.raises(TypeError, match="beta"):
+        capacity.message_time(n=1.0, alpha=1e-6)
+
+
+def test_integers_do_not_wrap():
+    params, tokens = np.array([405_000_000_000]), np.array([15_600_000_000_000])
+    assert capacity.train_flops(params, tokens)[0] == pytest.approx(3.79e25, rel=1e-3)
+
+
+def test_powers_of_two_only():
+    with pytest.raises(ValueError, match="P = 6"):
+        capacity.recursive_doubling_all_reduce_time(1.0, 6, 1e-6, 1e9)
+
+
+@pytest.mark.parametrize("chapter, source", [("", "kaplan2020"), ("01-scale-imperative", "")])
+def test_no_formula_without_source_and_chapter(chapter, source):
+    def nameless(n: Bytes) -> Bytes:
+        """A sentence."""
+        return 2*n
+    with pytest.raises(ValueError, match="nameless"):
+        formula(chapter=chapter, source=source)(nameless)
+    with pytest.raises(TypeError):
+        formula(chapter="01-scale-imperative")
+
+
+def test_no_formula_with_an_unknown_letter_or_a_taken_name():
+    def ring_all_reduce_time(n: Bytes) -> Bytes:
+        """A sentence."""
+        return n
+
+    def unlettered(ell: Bytes) -> Bytes:
+        """A sentence."""
+        return ell
+    for function, word in (ring_all_reduce_time, "twice"), (unlettered, "ell"):
+        with pytest.raises(ValueError, match=word):
+            formula(chapter="04-alpha-beta-model", source="derived")(function)
+
+
+def test_check_catches_a_wrong_unit_and_a_branch():
+    def slow(n: Bytes, alpha: Seconds) -> Seconds:
+        """Adds bytes to seconds."""
+        return alpha + n
+
+    def branch(n: Bytes, P: formulas.collectives.Count) -> Bytes:
+        """A symbol is never == 2."""
+        return n if P == 2 else 2*n
+    for function in (slow, branch):
+        F = Formula(function, "04-alpha-beta-model", "derived")
+        try:
+            with pytest.raises(AssertionError):
+                F.check()
+        finally:
+            del REGISTRY[F.__name__]
+
+
+@pytest.mark.parametrize("x, unit, text", [
+    (2.5e-3, "s", "2.5 ms"), (1e-5, "s", "10 µs"), (1e11, "B/s", "100 GB/s"), (1.12e12, "B", "1.12 TB"),
+    (999.96e9, "B", "1 TB"), (3.2e8, "s", "10.1 years"), (11124, "s", "3.09 h"), (2.1e6, "$", "$2.1 M"),
+    (0.345, "%", "34.5 %"), (19788.2, "FLOP/B", "19,788 FLOP/B"), (7e10, "", "70×10⁹"), (1e9, "", "10⁹"),
+    (3.14e23, "FLOP", "3.14×10²³ FLOP"), (131072, "", "131,072"), (0, "B", "0 B"), (-3e-6, "s", "-3 µs"),
+    (float("nan"), "s", "n/a"), (float("inf"), "s", "∞"), (0.0021, "", "0.0021"), (64, "ranks", "64 ranks")])
+def test_show(x, unit, text):
+    assert show(x, unit) == text
+
+
+def test_unknown_name_lists_the_close_ones():
+    with pytest.raises(AttributeError, match="ring_all_reduce_time"):
+        capacity.ring_all_reduce
+
+
+def test_import_is_light():
+    import subprocess
+    import sys
+    heavy = subprocess.run([sys.executable, "-c", "import sys, capacity; from capacity import message_time; message_time(1., 1., 1.);"
+                            "print([m for m in ('sympy', 'matplotlib', 'ipywidgets', 'IPython') if m in sys.modules])"],
+                           capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert heavy.strip() == "[]"
