@@ -1,5 +1,7 @@
-"""Accelerators, links and clusters: sizes in bytes, rates in bytes or flops per second, every bandwidth one direction of one device."""
-import datetime
+"""Accelerators, links and clusters.
+
+Sizes are bytes, rates bytes or FLOP per second, bandwidths those of one device in one direction.
+"""
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,38 +12,24 @@ from . import specs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fact:
-    """What every datum of the book carries: where it was read, and when.
+class Accelerator(specs.Entry):
+    """One device: peak dense arithmetic by format, memory size and bandwidth, each with its source.
 
-    source   key of references.bib; an entry without one cannot be made (TypeError)
-    sources  keys for the single fields that come from another document: {"measured": "bekman2026"}
-    assumed  fields that no document gives, with the reason for the value chosen
-    read     the date on which the source was read
-    note     what a careful reader should know: disagreements, conditions"""
-    source: str
-    sources: Mapping = field(default_factory=dict, repr=False)
-    assumed: Mapping = field(default_factory=dict, repr=False)
-    read: datetime.date | None = field(default=None, repr=False)
-    note: str = field(default="", repr=False)
+    dense      FLOP/s by format ("bf16", "fp8", ...), without structured sparsity
+    sparse     FLOP/s by format with 2:4 sparsity, where the vendor prints it
+    measured   FLOP/s by format that a large matrix product was seen to reach
+    memory     B
+    bandwidth  B/s between the device and its memory
+    scale_up   B/s leaving the device in one direction over its fast network (NVLink, Infinity
+               Fabric, ICI), all links together
+    nic        B/s leaving the device in one direction over its share of the data-centre network, in
+               the reference system
+    units      processors (SMs, compute units), each doing `per_clock` dense 16-bit FLOP a clock
+    clock      Hz at which units*per_clock*clock is the dense 16-bit peak
 
-    def __post_init__(self):
-        if not self.source or not isinstance(self.source, str):
-            raise TypeError(f"{type(self).__name__}: source = {self.source!r}: a key of references.bib is wanted")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Accelerator(Fact):
-    """One device: peak dense arithmetic by format, memory size and bandwidth, each with the document it was read from.
-
-    dense      flop/s by format ("bf16", "fp8", ...), without structured sparsity
-    sparse     flop/s by format with 2:4 sparsity, where the vendor prints it
-    measured   flop/s by format that a large matrix product was seen to reach
-    memory     B; bandwidth, B/s between the device and its memory
-    scale_up   B/s leaving the device in one direction over its fast network (NVLink, Infinity Fabric, ICI), all links together
-    nic        B/s leaving the device in one direction over its share of the data-centre network, in the reference system
-    units, per_clock, clock   processors (SMs, compute units), dense 16-bit flops of one a clock, clocks a second
-    Fields may be numbers, arrays or symbols; None where no document gives the value. Negative sizes raise ValueError."""
-    name: str
+    Fields may be numbers, arrays or symbols, and are None where no document gives the value. Raises
+    TypeError without a source, ValueError for a negative size; both name the field.
+    """
     dense: Mapping
     memory: Any
     bandwidth: Any
@@ -52,42 +40,42 @@ class Accelerator(Fact):
     units: Any = field(default=None, repr=False)
     per_clock: Any = field(default=None, repr=False)
     clock: Any = field(default=None, repr=False)
-    key: str = field(default="", repr=False)
 
     def __post_init__(self):
-        super().__post_init__()
-        specs.at_least(0, memory=self.memory, bandwidth=self.bandwidth, scale_up=self.scale_up, nic=self.nic,
-                       clock=self.clock, **self.dense, **{f"sparse {k}": v for k, v in self.sparse.items()})
+        self.need_source()
+        specs.at_least(0, memory=self.memory, bandwidth=self.bandwidth, scale_up=self.scale_up,
+                       nic=self.nic, clock=self.clock, **self.dense)
         specs.at_least(1, units=self.units, per_clock=self.per_clock)
 
     def peak(self, format="bf16"):
-        """Dense peak in flop/s; raises ValueError for a format the device lacks."""
-        return self._rate(self.dense, "dense peak", format)
+        """Dense peak in FLOP/s; raises ValueError for a format the device lacks."""
+        return self._rate("dense peak", self.dense, format)
 
     def ceiling(self, format="bf16"):
-        """Fastest matrix product measured, in flop/s; raises ValueError where none is published."""
-        return self._rate(self.measured, "measured ceiling", format)
+        """Fastest matrix product measured, in FLOP/s; raises ValueError where none is published."""
+        return self._rate("measured ceiling", self.measured, format)
 
-    def _rate(self, rates, what, format):
+    def _rate(self, what, rates, format):
         if format not in rates:
-            raise ValueError(f"{self.name} has no {what} for {format!r}; it has {', '.join(rates) or 'none'}")
+            known = ", ".join(rates) or "none"
+            raise ValueError(f"{self.name} has no {what} for format = {format!r}; it has {known}")
         return rates[format]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link(Fact):
-    """One hop: latency alpha in seconds, bandwidth beta in bytes per second, per direction per device.
+class Link(specs.Entry):
+    """One hop: latency alpha in seconds, bandwidth beta in bytes/second, per direction per device.
 
-    `f(n, **link)` passes both. `measured` is the bandwidth that a large transfer was seen to reach, None where none is published.
-    Negative values raise ValueError; numbers, arrays and symbols are welcome."""
+    `measured` is the bandwidth that a large transfer was seen to reach, None where none is
+    published. `f(n, **link)` passes alpha and beta. Fields may be numbers, arrays or symbols.
+    Raises TypeError without a source, ValueError for a negative value.
+    """
     alpha: Any
     beta: Any
     measured: Any = None
-    name: str = ""
-    key: str = field(default="", repr=False)
 
     def __post_init__(self):
-        super().__post_init__()
+        self.need_source()
         specs.at_least(0, alpha=self.alpha, beta=self.beta, measured=self.measured)
 
     def keys(self):
@@ -99,7 +87,11 @@ class Link(Fact):
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a cluster: groups of `devices` joined by `link`; each byte out of a device gets 1/oversubscription of its rate."""
+    """One level of a cluster: groups of `devices`, all inner groups included, joined by `link`.
+
+    `oversubscription` says how many times less than its link a device gets when all of them talk
+    across this level at once. Raises ValueError where either is below 1.
+    """
     devices: Any
     link: Link
     oversubscription: Any = 1
@@ -109,29 +101,25 @@ class Level:
 
     @property
     def bandwidth(self):
-        """B/s leaving one device in one direction when every device of the group talks across this level."""
+        """B/s leaving one device in one direction when every device talks across this level."""
         return self.link.beta/self.oversubscription
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class Cluster(specs.Entry):
     """Devices in nodes in pods: a Link per level, innermost first.
 
-    device  the Accelerator;  levels  Levels, innermost first, each with the devices of one of its groups, all inner groups included."""
+    device  the Accelerator
+    levels  Levels, or tuples (devices, link) or (devices, link, oversubscription), innermost first
+    """
     device: Accelerator
     levels: tuple
-    name: str = ""
-    source: str = ""
-    sources: Mapping = field(default_factory=dict, repr=False)
-    assumed: Mapping = field(default_factory=dict, repr=False)
-    read: datetime.date | None = field(default=None, repr=False)
-    note: str = field(default="", repr=False)
-    key: str = field(default="", repr=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "levels", tuple(x if isinstance(x, Level) else Level(*x) for x in self.levels))
-        if not self.levels:
+        levels = tuple(x if isinstance(x, Level) else Level(*x) for x in self.levels)
+        if not levels:
             raise ValueError("levels = (): at least one (devices, link) is wanted")
+        object.__setattr__(self, "levels", levels)
 
     @property
     def devices(self):
@@ -155,68 +143,76 @@ class Cluster:
 
     @property
     def outer(self):
-        """The Link that leaves a node, per device: its share of the node's network cards. The inner link where there is one level."""
+        """The Link by which one device leaves its node; the inner one where there is one level."""
         return self.levels[min(1, len(self.levels) - 1)].link
 
     @property
     def oversubscription(self):
-        """How many times less than its link a device gets at the outermost level when all devices use it at once."""
+        """Oversubscription of the outermost level."""
         return self.levels[-1].oversubscription
 
     def sized(self, devices):
-        """This machine with another number of devices in its outermost level; inner levels that it does not fill are dropped.
+        """This machine with another number of devices; inner levels they do not fill are dropped.
 
-        Raises ValueError for devices that leave a node part empty beside full ones, naming them."""
-        inner = tuple(x for x in self.levels[:-1] if not isinstance(devices, Real) or x.devices < devices)
-        if inner and isinstance(devices, Real) and devices % self.node:
+        Raises ValueError, naming devices, where they do not fill whole nodes.
+        """
+        known = isinstance(devices, Real)
+        inner = tuple(x for x in self.levels[:-1] if not known or x.devices < devices)
+        if inner and known and devices % self.node:
             raise ValueError(f"devices = {devices!r}: whole nodes of {self.node} are wanted")
-        return replace(self, levels=inner + (replace(self.levels[len(inner)], devices=devices),))
+        return replace(self, levels=(*inner, replace(self.levels[len(inner)], devices=devices)))
 
 
 def accelerator(name):
-    """The Accelerator with this key, such as "h100-sxm"; an unknown key raises ValueError with the close ones."""
+    """The Accelerator of this name, "h100-sxm"; ValueError with the close ones if there is none."""
     return specs.pick(accelerators(), name, "accelerator")
 
 
 def link(name):
-    """The Link with this key, such as "nvlink4"; an unknown key raises ValueError with the close ones."""
+    """The Link of this name, "nvlink4"; ValueError with the close ones if there is none."""
     return specs.pick(links(), name, "link")
 
 
 def cluster(name, devices=None):
-    """The Cluster with this key, such as "dgx-h100", at its own size or with `devices` devices; an unknown key raises ValueError."""
+    """The Cluster of this name, "dgx-h100", at its own size or with this many devices.
+
+    Raises ValueError for an unknown name, with the close ones, and for devices that leave a node
+    partly filled.
+    """
     found = specs.pick(clusters(), name, "cluster")
     return found if devices is None else found.sized(devices)
 
 
 @functools.cache
 def accelerators():
-    """Every Accelerator of specs/accelerators.toml by its key."""
-    sizes = dict(memory="memory", bandwidth="bandwidth", scale_up="bandwidth", nic="bandwidth", clock="frequency")
-    return {key: Accelerator(key=key, **_read(f"accelerators.toml: {key}", entry, sizes, rates=("dense", "sparse", "measured")))
-            for key, entry in specs.read("accelerators").items()}
+    """Every Accelerator of specs/accelerators.toml by its name."""
+    sizes = dict(memory="memory", bandwidth="bandwidth", scale_up="bandwidth", nic="bandwidth",
+                 clock="frequency", dense="rate", sparse="rate", measured="rate")
+    return {key: Accelerator(key=key, **_numbers("accelerators", key, sizes))
+            for key in specs.read("accelerators")}
 
 
 @functools.cache
 def links():
-    """Every Link of specs/links.toml by its key."""
-    return {key: Link(key=key, **_read(f"links.toml: {key}", entry, dict(alpha="time", beta="bandwidth", measured="bandwidth")))
-            for key, entry in specs.read("links").items()}
+    """Every Link of specs/links.toml by its name."""
+    sizes = dict(alpha="time", beta="bandwidth", measured="bandwidth")
+    return {key: Link(key=key, **_numbers("links", key, sizes)) for key in specs.read("links")}
 
 
 @functools.cache
 def clusters():
-    """Every Cluster of specs/clusters.toml by its key."""
+    """Every Cluster of specs/clusters.toml by its name."""
     def build(key, device, levels, **entry):
-        return Cluster(key=key, device=accelerator(device), **entry,
-                       levels=tuple(Level(x["devices"], link(x["link"]), x.get("oversubscription", 1)) for x in levels))
+        levels = [Level(**level | {"link": link(level["link"])}) for level in levels]
+        return Cluster(key=key, device=accelerator(device), levels=levels, **entry)
     return {key: build(key, **entry) for key, entry in specs.read("clusters").items()}
 
 
-def _read(where, entry, sizes, rates=()):
-    """The entry with its texts turned into numbers: `sizes` maps fields to dimensions, `rates` are tables of flop/s."""
-    def value(name, text):
-        if name in rates:
-            return {f: specs.quantity(t, "rate", f"{where}.{name}.{f}") for f, t in text.items()}
-        return specs.quantity(text, sizes[name], f"{where}.{name}") if name in sizes else text
-    return {name: value(name, text) for name, text in entry.items()}
+def _numbers(kind, key, sizes):
+    """An entry whose texts have become numbers; `sizes` gives the dimension of each such field."""
+    def number(value, name, dimension):
+        if isinstance(value, dict):
+            return {k: number(x, f"{name}.{k}", dimension) for k, x in value.items()}
+        return specs.quantity(value, dimension, f"{kind}.toml: {key}.{name}")
+    return {name: number(value, name, sizes[name]) if name in sizes else value
+            for name, value in specs.read(kind)[key].items()}

@@ -1,5 +1,4 @@
 """Shapes of decoder-only models, and the exact counts that follow from them."""
-import datetime
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from typing import Any
 from . import specs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experts:
     """The sparse part of a Transformer: how many experts, how many per token, how wide.
 
@@ -16,7 +15,9 @@ class Experts:
     shared  experts of the same width that every token visits besides
     dense   leading layers that keep the dense feed-forward block of the Transformer
     bias    1 where the router carries one number per expert besides its matrix
-    Raises ValueError for a count below its least value; fields may be numbers, arrays or symbols."""
+
+    Fields may be numbers, arrays or symbols. A value that is too small raises ValueError naming it.
+    """
     count: Any
     active: Any
     ffn: Any
@@ -29,13 +30,16 @@ class Experts:
         specs.at_least(0, shared=self.shared, dense=self.dense, bias=self.bias)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Latent:
     """Multi-head latent attention: keys and values are read from one short vector per token.
 
-    q_rank   width of the query bottleneck;  kv_rank  width of the key-value bottleneck, what a cache keeps
-    rope     width of the rotated part of a query and of the one rotated key all heads share
-    Heads have `head_dim` for the unrotated part of queries and keys, and for values."""
+    q_rank   width of the query bottleneck
+    kv_rank  width of the key-value bottleneck
+    rope     width of the rotated part of each query, and of the rotated key that all heads share
+
+    The unrotated part of queries and keys, and the values, have the Transformer's head_dim.
+    """
     q_rank: Any
     kv_rank: Any
     rope: Any
@@ -45,19 +49,23 @@ class Latent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transformer:
+class Transformer(specs.Entry):
     """The shape of a decoder-only model: everything its parameter, FLOP and byte counts depend on.
 
-    layers, hidden, heads, kv_heads, head_dim, ffn, vocab   the usual widths and counts
-    gated       1 for a three-matrix feed-forward block (SwiGLU), 0 for two matrices
-    tied        1 where the output head is the embedding matrix
-    norm        numbers per channel in a norm: 1 (RMSNorm) or 2 (LayerNorm, scale and shift)
-    norms       norms over the hidden width in a layer
-    head_norm   numbers in the norms of queries and keys of a layer: 0, or 2*head_dim where heads are normed
-    bias        1 where every linear layer has a bias;  qkv_bias  1 where only queries, keys and values have
-    positions   learned position vectors, 0 where positions are rotated into queries and keys
-    experts     Experts of a sparse model;  latent  Latent where attention is multi-head latent
-    Fields may be numbers, arrays or symbols. A count below 1 raises ValueError naming it."""
+    layers, hidden, heads, kv_heads, head_dim, ffn, vocab   the usual counts and widths
+    gated      1 for a feed-forward block of three matrices (SwiGLU), 0 for two
+    tied       1 where the output head is the embedding matrix
+    norm       numbers per channel in a norm: 1 (RMSNorm), or 2 (LayerNorm: scale and shift)
+    norms      norms over the hidden width in a layer
+    head_norm  numbers in a layer's norms of queries and keys, 0 where there are none
+    bias       1 where every linear layer has a bias
+    qkv_bias   1 where only queries, keys and values have one
+    positions  learned position vectors, 0 where positions are rotated into queries and keys
+    experts    Experts of a sparse model;  latent  Latent where attention is multi-head latent
+    context    tokens in a training sequence;  published  counts as the model's owner gives them
+
+    Fields may be numbers, arrays or symbols. A value that is too small raises ValueError naming it.
+    """
     layers: Any
     hidden: Any
     heads: Any
@@ -75,35 +83,30 @@ class Transformer:
     positions: Any = 0
     experts: Experts | None = None
     latent: Latent | None = None
-    name: str = ""
     context: Any = field(default=None, repr=False)
     published: Mapping = field(default_factory=dict, repr=False)
-    source: str = field(default="", repr=False)
-    sources: Mapping = field(default_factory=dict, repr=False)
-    read: datetime.date | None = field(default=None, repr=False)
-    note: str = field(default="", repr=False)
-    key: str = field(default="", repr=False)
 
     def __post_init__(self):
-        specs.at_least(1, layers=self.layers, hidden=self.hidden, heads=self.heads, kv_heads=self.kv_heads,
-                       head_dim=self.head_dim, ffn=self.ffn, vocab=self.vocab, norm=self.norm)
-        specs.at_least(0, gated=self.gated, tied=self.tied, norms=self.norms, head_norm=self.head_norm, bias=self.bias,
-                       qkv_bias=self.qkv_bias, positions=self.positions, context=self.context)
+        specs.at_least(1, layers=self.layers, hidden=self.hidden, heads=self.heads,
+                       kv_heads=self.kv_heads, head_dim=self.head_dim, ffn=self.ffn,
+                       vocab=self.vocab, norm=self.norm, context=self.context)
+        specs.at_least(0, gated=self.gated, tied=self.tied, norms=self.norms, bias=self.bias,
+                       head_norm=self.head_norm, qkv_bias=self.qkv_bias, positions=self.positions)
 
     # ---- widths ------------------------------------------------------------------------------
     @property
     def query_width(self):
-        """Numbers of one token's queries over all heads; what a score is summed over."""
+        """Numbers in the queries of one token over all heads: what the scores are summed over."""
         return self.heads*(self.head_dim + (self.latent.rope if self.latent else 0))
 
     @property
     def value_width(self):
-        """Numbers of one token's values over all query heads: the width that the output projection reads."""
+        """Numbers in the outputs of one token's heads, which the output projection reads."""
         return self.heads*self.head_dim
 
     @property
     def attention_width(self):
-        """Heads times head dimension: the mean width of the two products of attention, scores and weighted values."""
+        """Heads times head dimension: the mean width of attention's two products."""
         return self.heads*(self.head_dim + (self.latent.rope/2 if self.latent else 0))
 
     @property
@@ -113,18 +116,19 @@ class Transformer:
 
     @property
     def cache_width(self):
-        """Numbers that a cache keeps per token and layer: keys and values, or the latent vector and the rotated key."""
+        """Numbers a cache keeps per token and layer: keys and values, or latent and rotated key."""
         return self.latent.kv_rank + self.latent.rope if self.latent else 2*self.kv_width
 
-    # ---- parameters of one layer -------------------------------------------------------------
+    # ---- one layer ---------------------------------------------------------------------------
     @property
     def attention_matmul(self):
-        """Weights of one layer's attention projections."""
+        """Weights of the attention projections of one layer."""
+        output = self.value_width*self.hidden
         if self.latent:
             queries = self.latent.q_rank*(self.hidden + self.query_width)
-            keys_values = self.hidden*self.cache_width + self.latent.kv_rank*2*self.heads*self.head_dim
-            return queries + keys_values + self.value_width*self.hidden
-        return self.hidden*(2*self.attention_width + 2*self.kv_width)
+            keys_values = self.hidden*self.cache_width + self.latent.kv_rank*2*self.value_width
+            return queries + keys_values + output
+        return self.hidden*(self.query_width + 2*self.kv_width) + output
 
     @property
     def ffn_matmul(self):
@@ -138,21 +142,36 @@ class Transformer:
 
     @property
     def layer_small(self):
-        """One layer's parameters that multiply no matrix: norms and biases (the biases of a dense feed-forward block)."""
-        norms = self.norms*self.norm*self.hidden + self.head_norm
-        norms = norms + (self.latent.q_rank + self.latent.kv_rank if self.latent else 0)
+        """Norms and biases of one layer."""
         qkv = self.query_width + 2*self.kv_width
-        biases = self.bias*(qkv + self.hidden + (1 + self.gated)*self.ffn + self.hidden) + self.qkv_bias*qkv
-        return norms + biases
+        ranks = self.latent.q_rank + self.latent.kv_rank if self.latent else 0
+        biases = qkv + self.hidden + (1 + self.gated)*self.ffn + self.hidden
+        return (self.norms*self.norm*self.hidden + self.head_norm + ranks
+                + self.bias*biases + self.qkv_bias*qkv)
 
-    # ---- parameters of the model -------------------------------------------------------------
+    # ---- the model ---------------------------------------------------------------------------
     @property
     def embedding_params(self):
-        """Parameters looked up rather than multiplied: token and learned position vectors."""
+        """Parameters looked up rather than multiplied: vectors of tokens and learned positions."""
         return (self.vocab + self.positions)*self.hidden
 
-    def _layers_matmul(self, experts):
-        """Weights of all layers when `experts` routed experts of each sparse layer count."""
+    @property
+    def params(self):
+        """All parameters, exactly."""
+        return self._layers(self.experts and self.experts.count) + self._rest()
+
+    @property
+    def active_params(self):
+        """Parameters that one token uses, embedding included; all of them in a dense model."""
+        return self._layers(self.experts and self.experts.active) + self._rest()
+
+    @property
+    def matmul_params(self):
+        """Weights that multiply a token: active matrices and output head, no embedding lookup."""
+        return self._layers(self.experts and self.experts.active) + self.vocab*self.hidden
+
+    def _layers(self, experts):
+        """Matrices of all layers, this many routed experts counted in each sparse one."""
         if not self.experts:
             return self.layers*(self.attention_matmul + self.ffn_matmul)
         router = self.hidden*self.experts.count
@@ -161,35 +180,23 @@ class Transformer:
                 + (self.layers - self.experts.dense)*sparse)
 
     def _rest(self):
-        """Everything but the layers' matrices: embeddings, head, norms, biases."""
-        router = (self.layers - self.experts.dense)*self.experts.count*self.experts.bias if self.experts else 0
-        return (self.embedding_params + (1 - self.tied)*self.vocab*self.hidden + self.norm*self.hidden
-                + self.layers*self.layer_small + router)
-
-    @property
-    def params(self):
-        """All parameters, exactly."""
-        return self._layers_matmul(self.experts and self.experts.count) + self._rest()
-
-    @property
-    def active_params(self):
-        """Parameters that one token's forward pass uses, embedding included: all of them in a dense model."""
-        return self._layers_matmul(self.experts and self.experts.active) + self._rest()
-
-    @property
-    def matmul_params(self):
-        """Weights that multiply each token: active matrices and the output head, without the embedding lookup, norms and biases."""
-        return self._layers_matmul(self.experts and self.experts.active) + self.vocab*self.hidden
+        """Everything but the matrices of the layers."""
+        head = (1 - self.tied)*self.vocab*self.hidden
+        small = self.layers*self.layer_small + self.norm*self.hidden
+        if self.experts:
+            small = small + (self.layers - self.experts.dense)*self.experts.count*self.experts.bias
+        return self.embedding_params + head + small
 
 
 def model(name):
-    """The Transformer with this key, such as "llama3-70b"; an unknown key raises ValueError with the close ones."""
+    """The Transformer of this name, "llama3-70b"; ValueError with close ones if there is none."""
     return specs.pick(models(), name, "model")
 
 
 @functools.cache
 def models():
-    """Every Transformer of specs/models.toml by its key."""
-    def build(key, experts=None, latent=None, **entry):
-        return Transformer(key=key, experts=experts and Experts(**experts), latent=latent and Latent(**latent), **entry)
+    """Every Transformer of specs/models.toml by its name."""
+    def build(key, experts=None, latent=None, **shape):
+        return Transformer(key=key, experts=experts and Experts(**experts),
+                           latent=latent and Latent(**latent), **shape)
     return {key: build(key, **entry) for key, entry in specs.read("models").items()}

@@ -1,4 +1,4 @@
-"""The generated appendices are what the package says, and the letters they list are used with care."""
+"""The generated appendices are what the package says, and a letter has one meaning in a chapter."""
 import re
 from collections import defaultdict
 

@@ -1,15 +1,17 @@
 """Write the generated appendices: notation, formulas, hardware and models, bibliography.
 
     python tools/make_appendices.py            write appendices/*.md
-    python tools/make_appendices.py --check    fail, with the names, if a page is not what this would write
+    python tools/make_appendices.py --check    fail if a page is not what this would write
 
-The pages come from capacity.notation, the registry of formulas and capacity/specs: edit those, never the pages.
+The pages come from capacity.notation, the registry of formulas and capacity/specs: edit those,
+never the pages.
 """
 import sys
 from pathlib import Path
 
-from capacity import REGISTRY, specs
 from capacity import formulas as _  # noqa: F401  (fills the registry)
+from capacity import specs
+from capacity.formula import REGISTRY
 from capacity.hardware import accelerators, clusters, links
 from capacity.models import models
 from capacity.notation import NOTATION
@@ -36,12 +38,12 @@ def number(chapter):
     return chapter.split("-")[0].lstrip("0")
 
 
-def unit(u):
-    return str(u).replace("$", r"\$") or "ratio"
-
-
 def cite(key):
     return f"{{cite}}`{key}`"
+
+
+def unit(u):
+    return str(u).replace("$", r"\$") or "ratio"
 
 
 def domain(u):
@@ -49,52 +51,53 @@ def domain(u):
     return u.domain if u.whole else f"{unit(u)}, {u.domain}"
 
 
-def anchor(name):
-    return f"formula-{name.replace('_', '-')}"
-
-
 # ---- notation --------------------------------------------------------------------------------
-def notation():
-    order = chapters()
+def notation_row(name, letter):
+    uses = [f for f in REGISTRY.values() if name in f.units]
+    units = {unit(f.units[name]) for f in uses}
+    assert len(units) < 2, f"{name} has several units: {units}"
+    first = min((f.chapter for f in uses), key=chapters().index, default=None)
+    link = f"{{doc}}`{number(first)} <../chapters/{first}>`" if first else ""
+    return f"${letter.latex}$", f"`{name}`", letter.meaning, units.pop() if units else "", link
 
-    def row(name, letter):
-        uses = [f for f in REGISTRY.values() if name in f.units]
-        units = {unit(f.units[name]) for f in uses}
-        assert len(units) < 2, f"{name} has several units: {units}"
-        first = min((f.chapter for f in uses), key=order.index, default=None)
-        return (f"${letter.latex}$", f"`{name}`", letter.meaning, units.pop() if units else "",
-                f"{{doc}}`{number(first)} <../chapters/{first}>`" if first else "")
+
+def notation():
+    rows = [notation_row(name, letter) for name, letter in NOTATION.items()]
     return f"""# Notation
 
 {GENERATED}
-The interface uses words and the mathematics uses letters. This is the whole dictionary: each argument name of the package, the
-letter that stands for it, and the chapter whose formulas use it first. Inside a chapter a letter has one meaning; a few letters
-come back elsewhere with another.
+The interface uses words and the mathematics uses letters. This is the whole dictionary: each
+argument name of the package, the letter that stands for it, and the chapter whose formulas use it
+first. Inside a chapter a letter has one meaning; a few letters come back elsewhere with another.
 
-Conventions that hold everywhere: bandwidth is bytes per second **leaving one device in one direction**; latency is
-seconds per message; peaks are **dense**; GB is $10^9$ bytes and GiB is $2^{{30}}$; a multiplication and an addition count as two FLOP;
-a message of $n$ bytes takes $\\alpha + n/\\beta$, with $\\beta$ in bytes per second (half of the literature writes $\\beta$ for the inverse).
+Conventions that hold everywhere: bandwidth is bytes per second **leaving one device in one
+direction**; latency is seconds per message; peaks are **dense**; GB is $10^9$ bytes and GiB is
+$2^{{30}}$; a multiplication and an addition count as two FLOP; a message of $n$ bytes takes
+$\\alpha + n/\\beta$, with $\\beta$ in bytes per second (half of the literature writes $\\beta$ for
+the inverse).
 
-{table(["Letter", "Name", "Meaning", "Unit", "Chapter"], [row(*x) for x in NOTATION.items()])}"""
+{table(["Letter", "Name", "Meaning", "Unit", "Chapter"], rows)}"""
 
 
 # ---- formulas --------------------------------------------------------------------------------
 def formula_card(f):
-    rows = [(f"${NOTATION[k].latex}$", f"`{k}`", NOTATION[k].meaning, domain(u)) for k, u in f.units.items()]
-    rows += [("", f"`{k}`", f"constant {v:g}", domain(f.constant_units[k])) for k, v in f.constants.items()]
-    name = f.__name__.replace("_", r"\_")
-    source = f"derived in {{doc}}`../chapters/{f.chapter}`" if f.source == "derived" else cite(f.source)
-    return f"""({anchor(f.__name__)})=
-### `{f.__name__}`
+    rows = [(f"${NOTATION[k].latex}$", f"`{k}`", NOTATION[k].meaning, domain(u))
+            for k, u in f.units.items()]
+    rows += [("", f"`{k}`", f"constant {value:g}", domain(f.constant_units[k]))
+             for k, value in f.constants.items()]
+    name, letters = f.__name__, f.__name__.replace("_", r"\_")
+    derived = f"derived in {{doc}}`../chapters/{f.chapter}`"
+    return f"""(formula-{name.replace("_", "-")})=
+### `{name}`
 
 {f.summary}
 
 $$
-\\mathtt{{{name}}} = {f.latex} \\qquad [\\text{{{unit(f.unit)}}}]
+\\mathtt{{{letters}}} = {f.latex} \\qquad [\\text{{{unit(f.unit)}}}]
 $$
 
 {table(["", "Argument", "Meaning", "Takes"], rows)}
-Source: {source}.
+Source: {derived if f.source == "derived" else cite(f.source)}.
 """
 
 
@@ -102,8 +105,9 @@ def formulas():
     parts = [f"""# Formulas
 
 {GENERATED}
-Every formula of the package, by the chapter that derives it. Each is a Python function of numbers, arrays or symbols; the mathematics
-below is its trace, so page and code cannot differ. Named constants stand in the formula with their values.
+Every formula of the package, by the chapter that derives it. Each is a Python function of numbers,
+arrays or symbols; the mathematics below is its trace, so page and code cannot differ. Named
+constants stand in the formula with their values.
 """]
     for chapter in chapters():
         parts.append(f"## Chapter {number(chapter)}\n\n{{doc}}`../chapters/{chapter}`\n")
@@ -112,19 +116,19 @@ below is its trace, so page and code cannot differ. Named constants stand in the
 
 
 # ---- hardware and models ---------------------------------------------------------------------
-def origin(entry):
-    """Where an entry comes from: citations, with the fields that have one of their own, date, assumptions, note."""
+def origin(key, entry):
+    """One line on where an entry comes from: citations, date, assumptions, note."""
     own = {}
     for name, source in entry.sources.items():
         own.setdefault(source, []).append(f"`{name}`")
     others = "".join(f"; {', '.join(names)}: {cite(source)}" for source, names in own.items())
-    parts = [f"{cite(entry.source)}{others}; read {entry.read}."]
-    parts += [f"Assumed: `{field}`, {why}." for field, why in getattr(entry, "assumed", {}).items()]
+    parts = [f"- **`{key}`** {entry.name}. {cite(entry.source)}{others}; read {entry.read}."]
+    parts += [f"Assumed: `{name}`, {why}." for name, why in entry.assumed.items()]
     return " ".join(parts + [entry.note] * bool(entry.note))
 
 
 def origins(entries):
-    return "\n".join(f"- **`{key}`** {entry.name}. {origin(entry)}" for key, entry in entries.items()) + "\n"
+    return "\n".join(origin(*item) for item in entries.items()) + "\n"
 
 
 def per_second(x):
@@ -136,68 +140,85 @@ def tera(rates, *formats):
     return next((f"{round(rates[f]/1e12, 1):,.6g}" for f in formats if f in rates), "")
 
 
-def devices_table():
-    arithmetic = [(f"`{k}`", tera(a.dense, "fp32"), tera(a.dense, "tf32"), tera(a.dense, "bf16", "fp16"), tera(a.measured, "bf16"),
-                   tera(a.dense, "fp8"), tera(a.dense, "int8"), tera(a.dense, "fp4")) for k, a in accelerators().items()]
-    movement = [(f"`{k}`", specs.read("accelerators")[k]["memory"], per_second(a.bandwidth), per_second(a.scale_up), per_second(a.nic))
-                for k, a in accelerators().items()]
-    return (table(["TFLOP/s, dense", "fp32", "tf32", "16 bit", "16 bit, measured", "fp8", "int8", "fp4"], arithmetic, "lrrrrrrr") + "\n"
-            + table(["Device", "Memory", "Memory bandwidth", "Scale-up", "Network"], movement, "lrrrr"))
+def arithmetic_table():
+    formats = [("fp32",), ("tf32",), ("bf16", "fp16"), ("fp8",), ("int8",), ("fp4",)]
+    rows = [(f"`{k}`", *(tera(a.dense, *names) for names in formats), tera(a.measured, "bf16"))
+            for k, a in accelerators().items()]
+    head = ["TFLOP/s, dense", "fp32", "tf32", "16 bit", "fp8", "int8", "fp4", "16 bit, measured"]
+    return table(head, rows, "lrrrrrrr")
+
+
+def movement_table():
+    rows = [(f"`{k}`", specs.read("accelerators")[k]["memory"], per_second(a.bandwidth),
+             per_second(a.scale_up), per_second(a.nic)) for k, a in accelerators().items()]
+    return table(["Device", "Memory", "Memory bandwidth", "Scale-up", "Network"], rows, "lrrrr")
 
 
 def links_table():
-    rows = [(f"`{k}`", x.name, show(x.alpha, "s") + (" (assumed)" if "alpha" in x.assumed else ""), per_second(x.beta),
-             per_second(x.measured)) for k, x in links().items()]
+    def latency(x):
+        return show(x.alpha, "s") + (" (assumed)" if "alpha" in x.assumed else "")
+    rows = [(f"`{k}`", x.name, latency(x), per_second(x.beta), per_second(x.measured))
+            for k, x in links().items()]
     return table(["Link", "What it is", "Latency α", "Bandwidth β", "Measured"], rows, "llrrr")
 
 
 def clusters_table():
-    def levels(c):
-        return ", ".join(f"{x.devices:,} by `{x.link.key}`" + (f" at 1:{x.oversubscription}" if x.oversubscription != 1 else "")
-                         for x in c.levels)
-    rows = [(f"`{k}`", c.name, f"`{c.device.key}`", levels(c)) for k, c in clusters().items()]
+    def level(x):
+        thinned = f" at 1:{x.oversubscription}" if x.oversubscription != 1 else ""
+        return f"{x.devices:,} by `{x.link.key}`{thinned}"
+    rows = [(f"`{k}`", c.name, f"`{c.device.key}`", ", ".join(map(level, c.levels)))
+            for k, c in clusters().items()]
     return table(["Cluster", "What it is", "Device", "Levels, innermost first"], rows)
 
 
 def models_table():
-    def ffn(m):
-        return f"{m.experts.ffn:,} × {m.experts.count} experts, {m.experts.active} active" if m.experts else f"{m.ffn:,}"
-    rows = [(f"`{k}`", m.layers, f"{m.hidden:,}", f"{m.heads}/{m.kv_heads}", ffn(m), f"{m.vocab:,}", f"{m.params:,}",
-             f"{m.active_params:,}" if m.experts else "all", f"{m.matmul_params:,}") for k, m in models().items()]
-    return table(["Model", "Layers", "Hidden", "Heads/KV", "Feed-forward", "Vocabulary", "Parameters", "Active", "In matmuls"],
-                 rows, "lrrrrrrrr")
+    def feed_forward(m):
+        x = m.experts
+        return f"{x.ffn:,} × {x.count} experts, {x.active} active" if x else f"{m.ffn:,}"
+    rows = [(f"`{k}`", f"{m.params:,}", f"{m.active_params:,}" if m.experts else "all",
+             f"{m.matmul_params:,}", m.layers, f"{m.hidden:,}", f"{m.heads}/{m.kv_heads}",
+             feed_forward(m), f"{m.vocab:,}") for k, m in models().items()]
+    head = ["Model", "Parameters", "Active", "In matmuls", "Layers", "Hidden", "Heads/KV",
+            "Feed-forward", "Vocabulary"]
+    return table(head, rows, "lrrrrrrrr")
 
 
 def hardware():
     return f"""# Hardware and models
 
 {GENERATED}
-Every number below is an entry of `capacity/specs` with the document it was read from and the date. Peaks are dense; where a sheet prints
-a figure with 2:4 sparsity, it is in the data as `sparse` and never used. Bandwidth is what leaves one device in one direction, so it is half
-of what sheets that add both directions print.
+Every number below is an entry of `capacity/specs` with the document it was read from and the date.
+Peaks are dense; where a sheet prints a figure with 2:4 sparsity, it is in the data as `sparse` and
+never used. Bandwidth is what leaves one device in one direction, so it is half of what sheets that
+add both directions print.
 
 ## Accelerators
 
-`accelerator("h100-sxm")` gives an object with these fields. *16 bit, measured* is the fastest matrix product that was published for the part.
+`accelerator("h100-sxm")` gives an object with these fields. *16 bit, measured* is the fastest
+matrix product that was published for the part.
 
-{devices_table()}
+{arithmetic_table()}
+{movement_table()}
 {origins(accelerators())}
 ## Links
 
-`link("nvlink4")`. The latency is the time of the smallest message from end to end; a library's collective pays more per step.
+`link("nvlink4")`. The latency is the time of the smallest message from end to end; a library's
+collective pays more per step.
 
 {links_table()}
 {origins(links())}
 ## Clusters
 
-`cluster("dgx-h100")`, or `cluster("dgx-h100", devices=256)` for another size.
+`cluster("dgx-h100")`, or `cluster("dgx-h100", devices=256)` for another size. A level gives the
+devices of one group, inner groups included, and the link that joins them.
 
 {clusters_table()}
 {origins(clusters())}
 ## Models
 
-`model("llama3-70b")`. *Parameters* are computed from the shape and equal the exact counts of their owners where these are published;
-*active* are those a token uses; *in matmuls* are the active weights that multiply it, output head included, embedding lookup excluded.
+`model("llama3-70b")`. *Parameters* are computed from the shape and equal the exact counts of their
+owners where these are published; *active* are those a token uses; *in matmuls* are the active
+weights that multiply it, output head included, embedding lookup excluded.
 
 {models_table()}
 {origins(models())}"""
@@ -220,14 +241,16 @@ def pages():
 
 
 def main():
-    stale = [name for name, text in pages().items() if not (PAGES/name).exists() or (PAGES/name).read_text() != text]
+    texts = pages()
+    stale = [name for name, text in texts.items()
+             if not (PAGES/name).exists() or (PAGES/name).read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
         if stale:
             sys.exit("run tools/make_appendices.py: out of step are " + ", ".join(stale))
         return
     PAGES.mkdir(exist_ok=True)
     for name in stale:
-        (PAGES/name).write_text(pages()[name])
+        (PAGES/name).write_text(texts[name], encoding="utf-8")
         print(f"wrote appendices/{name}")
 
 

@@ -1,62 +1,97 @@
 """The data of the book, and its reader.
 
-Values are written as a person writes them, unit included: `bandwidth = "3.35 TB/s"`. They are read once, on first use, and
-become plain numbers in bytes, seconds and flops. Every entry carries a `source` (a key of references.bib) and `read` (a date).
+Values are written as a person writes them, unit included: `bandwidth = "3.35 TB/s"`. They are read
+once, on first use, and become plain numbers in bytes, seconds and FLOP. Every entry carries a
+`source` (a key of references.bib) and `read` (the date on which it was read).
 """
+import datetime
 import difflib
 import functools
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
 
 PREFIXES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-UNITS = {f"{prefix}{unit}": (dimension, factor) for dimension, unit in [
-    ("memory", "B"), ("bandwidth", "B/s"), ("rate", "FLOP/s"), ("rate", "OP/s"), ("frequency", "Hz")]
-    for prefix, factor in PREFIXES.items()}
-UNITS |= {"KiB": ("memory", 2**10), "MiB": ("memory", 2**20), "GiB": ("memory", 2**30), "TiB": ("memory", 2**40),
-          "Gb/s": ("bandwidth", 1e9/8), "Tb/s": ("bandwidth", 1e12/8), "s": ("time", 1), "ms": ("time", 1e-3), "us": ("time", 1e-6), "ns": ("time", 1e-9)}
+BASES = {"B": "memory", "B/s": "bandwidth", "FLOP/s": "rate", "OP/s": "rate", "Hz": "frequency"}
+UNITS = {prefix + unit: (dimension, factor)
+         for unit, dimension in BASES.items() for prefix, factor in PREFIXES.items()}
+UNITS |= {unit: ("memory", 2**k) for unit, k in dict(KiB=10, MiB=20, GiB=30, TiB=40).items()}
+UNITS |= {"Gb/s": ("bandwidth", 1e9/8), "Tb/s": ("bandwidth", 1e12/8)}
+UNITS |= {unit: ("time", factor) for unit, factor in dict(s=1, ms=1e-3, us=1e-6, ns=1e-9).items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What every datum of the book carries: a name, where it was read, and when.
+
+    key      its name in the table, such as "h100-sxm"
+    source   key of references.bib
+    sources  keys for single fields that come from another document: {"measured": "bekman2026"}
+    assumed  fields that no document gives, with the reason for the value chosen
+    read     the date on which the source was read
+    note     what a careful reader should know: disagreements, conditions
+    """
+    name: str = ""
+    key: str = field(default="", repr=False)
+    source: str = field(default="", repr=False)
+    sources: Mapping = field(default_factory=dict, repr=False)
+    assumed: Mapping = field(default_factory=dict, repr=False)
+    read: datetime.date | None = field(default=None, repr=False)
+    note: str = field(default="", repr=False)
+
+    def need_source(self):
+        """Raise TypeError unless the entry says where it comes from."""
+        if not self.source:
+            raise TypeError(f"{type(self).__name__} {self.name!r} needs a source")
 
 
 def quantity(text, dimension, where):
-    """The number that text such as "3.35 TB/s" means in SI units; `where` names entry and field in the error.
+    """The number that text such as "3.35 TB/s" means; `where` names entry and field in the error.
 
-    Raises ValueError when text is not a number and a unit, or the unit is not one of `dimension`
-    (memory, bandwidth, rate, frequency, time)."""
-    match = re.fullmatch(r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) (\S+)", str(text))
-    known = [unit for unit, (kind, _) in UNITS.items() if kind == dimension]
-    if not match or match[2] not in known:
-        raise ValueError(f"{where} = {text!r}: write a number, a space and one of {', '.join(known)}")
-    return float(match[1].replace(",", "").replace("_", ""))*UNITS[match[2]][1]
+    Raises ValueError when text is not a number, a space and a unit of `dimension` (memory,
+    bandwidth, rate, frequency or time).
+    """
+    match = re.fullmatch(r"([0-9][0-9,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) (\S+)", str(text))
+    units = {unit: factor for unit, (kind, factor) in UNITS.items() if kind == dimension}
+    if not match or match[2] not in units:
+        raise ValueError(f"{where} = {text!r}: a number and one of {', '.join(units)} is wanted")
+    return float(match[1].replace(",", ""))*units[match[2]]
 
 
 @functools.cache
 def read(kind):
-    """The raw entries of specs/<kind>.toml, a dict of dicts; raises TypeError for one without a source or a date."""
+    """The raw entries of specs/<kind>.toml; TypeError for one without name, source or date."""
     import tomllib
     entries = tomllib.loads((HERE/f"{kind}.toml").read_text(encoding="utf-8"))
     for key, entry in entries.items():
-        for field in ("name", "source", "read"):
-            if field not in entry:
-                raise TypeError(f"{kind}.toml: {key!r} has no {field}")
+        for needed in ("name", "source", "read"):
+            if needed not in entry:
+                raise TypeError(f"{kind}.toml: {key!r} has no {needed}")
     return entries
 
 
 def pick(entries, name, kind):
     """The entry called `name`; an unknown name raises ValueError that lists the close ones."""
-    if name not in entries:
-        asked = str(name).lower()
-        close = [k for k in entries if asked and asked in k] or difflib.get_close_matches(asked, entries, n=4, cutoff=0.4)
-        raise ValueError(f"unknown {kind} {name!r}; " + (f"close matches: {', '.join(close)}" if close else
-                                                         f"known: {', '.join(entries)}"))
-    return entries[name]
+    if name in entries:
+        return entries[name]
+    asked = str(name).lower()
+    close = [k for k in entries if asked and asked in k]
+    close = close or difflib.get_close_matches(asked, entries, n=4, cutoff=0.4)
+    hint = f"close matches: {', '.join(close)}" if close else f"known: {', '.join(entries)}"
+    raise ValueError(f"unknown {kind} {name!r}; {hint}")
 
 
 def at_least(least, **values):
-    """Raise ValueError, naming it, for a value below `least`; symbols and None pass, arrays are judged by their least element."""
+    """Raise ValueError, naming it, for a value below `least`: a number, or any element of an array.
+
+    Symbols and None pass; text is a ValueError too, since "80 GB" is not a number.
+    """
     import numpy as np
     for name, value in values.items():
         if isinstance(value, str):
-            raise ValueError(f"{name} = {value!r}: a number, an array or a symbol is wanted, not text")
-        if isinstance(value, (int, float, np.number, np.ndarray)) and not np.all(np.asarray(value) >= least):
+            raise ValueError(f"{name} = {value!r}: a number, an array or a symbol is wanted")
+        if isinstance(value, (int, float, np.number, np.ndarray)) and not np.all(value >= least):
             raise ValueError(f"{name} = {value!r}: at least {least} is wanted")
