@@ -21,20 +21,19 @@ FINE = [60*m for m in (1, 2, 5, 10, 20, 40)] + [3600*m for m in (1, 2, 5, 10, 20
 # ---- numbers on an axis ------------------------------------------------------------------------
 def width(text):
     """A fair guess of how wide `text` is: a browser may use any font, and Python has none."""
-    return FONT*sum(.3 if c in " .,:;'|!ijlftr()[]/·" else .87 if c in "mwMW%@" else .68 if c.isupper()
-                    else .56 for c in text)
+    return FONT*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@" else .68 if "A" <= c <= "Z"
+                    else .55 for c in text)
 
 
 def ten(power):
     return float(f"1e{power}")
 
 
-def rungs(unit, lo, hi, fine=False):
-    """The round values of a log axis around lo..hi: decades, or minutes, hours, days and years."""
-    steps = (1, 2, 5) if fine else (1,)
+def rungs(unit, lo, hi, steps=(1,)):
+    """The round values of a log axis around lo..hi: steps of decades, or minutes, hours, days and years."""
     out = [m*ten(k) for k in range(math.floor(math.log10(lo)) - 1, math.ceil(math.log10(hi)) + 2) for m in steps]
     if unit == "s" and hi > 120:
-        out = [v for v in out if v < 60] + (FINE if fine else LONG)
+        out = [v for v in out if v < 60] + (LONG if len(steps) == 1 else FINE)
     return out
 
 
@@ -60,9 +59,12 @@ def ticks(axis, n):
         s = max(1, math.ceil((b - a)/(n - 1)))
         return [2.0**k for k in range(int(a), int(b) + 1, s)]
     coarse = inside(rungs(unit, lo, hi))
-    if len(coarse) < 3:
-        fine = inside(rungs(unit, lo, hi, True))
-        return fine if 2 <= len(fine) <= n else ticks({**axis, "scale": "linear"}, n) if len(fine) < 2 else coarse
+    if len(coarse) < 4:
+        fine = inside(rungs(unit, lo, hi, (1, 2, 5)))
+        fine = fine if len(fine) <= n else fine[::2] if unit == "s" and hi > 120 else inside(rungs(unit, lo, hi, (1, 3)))
+        if len(fine) < 2:
+            return ticks({**axis, "scale": "linear"}, n)
+        return coarse if len(fine) > n else fine
     s = next(s for s in (1, 2, 3, 4, 6, 9, 12, 24) if -(-len(coarse)//s) <= n)
     if s > 1 and not (unit == "s" and hi > 120):
         return [v for v in coarse if round(math.log10(v)) % s == 0]
@@ -190,7 +192,7 @@ def lines(S, D, W):
     head, top = ("", 0) if beside else legend([(c["label"], c["color"], c["dash"]) for c in curves], W)
     y0, h = top + 26, 270 if wide else 215
     y1 = y0 + h
-    n = 6 if wide else 5
+    n = 7 if wide else 6
     lo, hi = span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, n)
     ys = ticks({**y, "lo": lo, "hi": hi}, n)
     x0 = max((width(show(v, y["unit"])) for v in ys), default=0) + 8
@@ -275,11 +277,17 @@ def bars(S, D, W):
     X = scaler(y, lo, hi, x0, x1)
     out = head + grid(X, None, x0, x1, y0 - 4, y1, thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0), [], unit, "", W)
     out += words((x0 + x1)/2, y1 + 37, y["label"], "middle", 'fill="currentColor" fill-opacity=".8"')
-    inner = ""
+    inner = cut = ""
+    if limit:
+        text = limit["label"].replace("{}", show(D["limit"], unit))
+        u, half = X(D["limit"]), width(text)/2
+        out += words(max(min(u, W - half), half), y0 - 11, text, "middle", f'fill="{pen("limit")}"')
+        d = f"M{u:.1f} {y0 - 6}V{y1}"
+        cut = stroke(d, "var(--cx-paper,var(--jp-layout-color0,#fff))", 5) + stroke(d, ink("limit"), 2.5, "6 4")
     for k, (b, values, total) in enumerate(zip(S["bars"], D["bars"], totals)):
         v = y0 + step*k + (6 if beside else 24)
-        out += (words(x0 - 9, v + 20, b["label"], "end", 'fill="currentColor"') if beside
-                else words(0, v - 6, b["label"], more='fill="currentColor"'))
+        cut += (words(x0 - 9, v + 20, b["label"], "end", 'fill="currentColor"') if beside
+                else words(0, v - 6, b["label"], more=f'fill="currentColor" {HALO}'))
         at = 0
         for p, value in zip(b["parts"], values):
             if not (math.isfinite(value) and value > 0):
@@ -290,14 +298,9 @@ def bars(S, D, W):
             inner += (f'<rect x="{u:.1f}" y="{v}" width="{w:.1f}" height="{thick}" fill="{ink(p["color"])}" '
                       f'stroke="var(--cx-paper,var(--jp-layout-color0,#fff))"><title>{escape(p["label"])}: {text}</title></rect>')
             if width(text) + 10 < w:
-                inner += words(u + w/2, v + 20, text, "middle", f'fill="{on(p["color"])}" font-weight="600"')
-        inner += words(X(at) + 7, v + 20, show(total, unit), more='fill="currentColor" font-weight="600"')
-    out += f'<g class="cx-lines">{inner}</g>'
-    if limit:
-        text = f"{limit['label']}"
-        u, half = X(D["limit"]), width(text)/2
-        out += stroke(f"M{u:.1f} {y0 - 6}V{y1}", ink("limit"), 2.2, "6 4")
-        out += words(max(min(u, W - half), half), y0 - 11, text, "middle", f'fill="{pen("limit")}"')
+                inner += words(u + w/2, v + 20, text, "middle", f'fill="{on(p["color"])}" font-weight="600" aria-hidden="true"')
+        cut += words(X(at) + 7, v + 20, show(total, unit), more=f'fill="currentColor" font-weight="600" {HALO}')
+    out += f'<g class="cx-lines">{inner}</g>{cut}'
     says = "; ".join(f"{n}: {show(t, unit)}" for n, t in zip(names, totals))
     return frame(S, W, y1 + 44, out, says)
 
@@ -331,7 +334,7 @@ def rows(S, D, values_at):
         body = [row("tbody", n, [show(c[n], y["unit"]) if n in c else "" for c in columns]) for n in names]
         body.append(row("tbody", "total", [show(math.fsum(v), y["unit"]) for v in D["bars"]]))
         if S["limit"]:
-            body.append(row("tbody", S["limit"]["label"], [show(D["limit"], y["unit"])]*len(columns)))
+            body.append(row("tbody", S["limit"]["label"].replace("{}", "").strip(), [show(D["limit"], y["unit"])]*len(columns)))
         return f"<thead>{row('thead', y['label'], [b['label'] for b in S['bars']])}</thead><tbody>{''.join(body)}</tbody>"
     body = [row("tbody", show(v, S["x"]["unit"]), [show(u, y["unit"]) for u in values_at(v)]) for v in ticks(S["x"], 7)]
     body += [row("tbody", f"{p['label']} at {show(u, S['x']['unit'])}", [show(v, y["unit"])], f' colspan="{len(S["curves"])}"')

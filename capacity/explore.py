@@ -102,6 +102,8 @@ class Slider:
             inner = [2.0**k for k in range(math.ceil(math.log2(lo)), math.floor(math.log2(hi)) + 1)]
         elif self.stops is not None:
             inner = (np.geomspace if self.scale == "log" else np.linspace)(lo, hi, self.stops).tolist()
+        elif self.scale == "log" and self.unit == "s" and hi > 120:
+            inner = draw.rungs("s", lo, hi, (1, 2, 5))
         elif self.scale == "log":
             digits = (1, 2, 5) if hi/lo > 1.1e4 else (1, 1.5, 2, 3, 5, 7)
             inner = [m*draw.ten(k) for k in range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1) for m in digits]
@@ -113,6 +115,11 @@ class Slider:
         if whole and not binary:
             inner = [float(round(v)) for v in inner]
         return sorted({v for v in inner if lo < v < hi} | {lo, hi, float(self.value)})
+
+
+def _short(v):
+    """A float as JSON writes it shortest."""
+    return int(v) if v == int(v) and abs(v) < 2**53 else v
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,7 @@ def explore(name, *, title, sliders, x=None, y=None, curves=None, bars=None, poi
     x, y      Axis and Y
     curves    {"label": expr} lines over x
     bars      {"bar": {"part": expr}} horizontal stacked bars, instead of curves; each with its total
-    limit     ("80 GB of HBM", expr): a line across the bars
+    limit     ("{} of HBM", expr): a line across the bars; {} becomes its value
     points    {"label": (expr, expr)} marked places on a picture of curves
     readouts  [("It takes {}.", expr, "s"), ("The run is {}.", {"short": cond, "long": True})]
               the first condition that holds gives the word; the last must be True
@@ -409,17 +416,17 @@ class Explorer:
         def js(expr):
             return javascript(expr, names)
         out = {"title": self.title, "sliders": [
-            {"label": s.text, "unit": s.unit, "stops": stops, "at": stops.index(s.start)}
+            {"label": s.text, "unit": s.unit, "stops": [_short(v) for v in stops], "at": stops.index(s.start)}
             | ({"names": list(s.choices)} if isinstance(s.choices, Mapping) else {})
             for s, stops in zip(self.sliders, self.stops)]}
         if self.x:
             kind = {k: True for k in ("whole", "binary") if self._kinds[-1][k]}
             out["x"] = {"label": self.x.label, "unit": self.x.unit, "scale": self.x.scale,
-                        "lo": float(self.x.lo), "hi": float(self.x.hi)} | kind
+                        "lo": _short(float(self.x.lo)), "hi": _short(float(self.x.hi))} | kind
         if self.y:
             out["y"] = {"label": self.y.label, "unit": self.y.unit,
                         "scale": self.y.scale or ("log" if self.curves else "linear")}
-            out["y"] |= {k: float(v) for k, v in (("lo", self.y.lo), ("hi", self.y.hi)) if v is not None}
+            out["y"] |= {k: _short(float(v)) for k, v in (("lo", self.y.lo), ("hi", self.y.hi)) if v is not None}
         out["curves"] = [{"label": c["label"], "color": c["color"], "dash": c["dash"], "js": js(c["expr"])}
                          for c in self.curves]
         out["bars"] = [{"label": b["label"], "parts": [{"label": p["label"], "color": p["color"], "js": js(p["expr"])}
@@ -490,7 +497,7 @@ class Explorer:
         picture, text, table = W.HTML(), W.HTML(), W.HTML()
 
         def redraw(_=None):
-            setting = [c.value for c in controls]
+            setting = [float(c.value) for c in controls]
             picture.value = f'<div style="{LAB}">{self.svg(setting)}</div>'
             text.value = self.words(setting)
             table.value = self.table(setting)

@@ -11,11 +11,12 @@ GREY = {"color": "#999999", "alpha": 0.3, "linewidth": 0.6}
 def png(explorer, dpi=144):
     """The bytes of a PNG, 6.4 inches wide: title, setting, picture, readouts; the same on every machine."""
     from matplotlib.figure import Figure                  # no pyplot: nothing global, nothing to close
+    from matplotlib.text import Text
     S, D = explorer._spec, explorer.numbers()
     tall = 3.7 if S["curves"] else 1.7 + 0.45*len(S["bars"]) if S["bars"] else 0.5
     fig = Figure(figsize=(6.4, tall + 0.2*len(S["readouts"])), layout="constrained", facecolor="white")
     fig.suptitle(S["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
-    if S["y"] if "y" in S else None:
+    if "y" in S:
         ax = fig.add_subplot()
         ax.spines[["top", "right", *(["left"] if S["bars"] else [])]].set_visible(False)
         ax.set_axisbelow(True)
@@ -24,6 +25,8 @@ def png(explorer, dpi=144):
     said = [r["text"].replace("{}", r["words"][v.index(True)]["label"] if "words" in r else show(v, r["unit"]))
             for r, v in zip(S["readouts"], D["readouts"])]
     fig.supxlabel("\n".join(said), x=0.01, ha="left", fontsize=9.5) if said else None
+    for text in fig.findobj(Text):
+        text.set_parse_math(False)                        # "$2 an hour" is money
     out = io.BytesIO()
     fig.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
     return out.getvalue()
@@ -48,7 +51,10 @@ def _lines(ax, S, D):
     for p, (u, v) in zip(S["points"], D["points"]):
         if x["lo"] <= u <= x["hi"] and lo <= v <= hi:
             ax.plot(u, v, "o", color=_color(p["color"]), markersize=6)
-            ax.annotate(p["label"], (u, v), (6, 3), textcoords="offset points", fontsize=9)
+            right = u**2 < x["lo"]*x["hi"] if x["scale"] == "log" else 2*u < x["lo"] + x["hi"]
+            ax.annotate(p["label"], (u, v), (7 if right else -7, 4), textcoords="offset points", fontsize=9,
+                        ha="left" if right else "right",
+                        bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75})
     ax.set(xscale=x["scale"], yscale=y["scale"], xlim=(x["lo"], x["hi"]), ylim=(lo, hi), xlabel=x["label"], ylabel=y["label"])
     ax.grid(**GREY)
     _ticks(ax, "x", draw.ticks(x, 7), x["unit"])
@@ -68,7 +74,7 @@ def _bars(ax, S, D):
         ax.text(at, k, f" {show(at, unit)}", va="center", fontsize=9, fontweight="bold")
     lo, hi = draw.span([math.fsum(b) for b in D["bars"]] + ([D["limit"]] if S["limit"] else []), S["y"], 6)
     if S["limit"]:
-        ax.axvline(D["limit"], color=_color("limit"), linestyle="--", label=S["limit"]["label"])
+        ax.axvline(D["limit"], color=_color("limit"), linestyle="--", label=S["limit"]["label"].replace("{}", show(D["limit"], unit)))
     ax.set(xlim=(lo, hi), ylim=(len(S["bars"]) - 0.5, -0.5), xlabel=S["y"]["label"])
     ax.set_yticks(range(len(S["bars"])), [b["label"] for b in S["bars"]], fontsize=9)
     ax.grid(axis="x", **GREY)
