@@ -30,13 +30,13 @@ class Accelerator(specs.Entry):
     Fields may be numbers, arrays or symbols, and are None where no document gives the value. Raises
     TypeError without a source, ValueError for a negative size; both name the field.
     """
-    dense: Mapping
+    dense: Mapping = field(hash=False)
     memory: Any
     bandwidth: Any
     scale_up: Any = None
     nic: Any = None
-    sparse: Mapping = field(default_factory=dict, repr=False)
-    measured: Mapping = field(default_factory=dict, repr=False)
+    sparse: Mapping = field(default_factory=dict, repr=False, hash=False)
+    measured: Mapping = field(default_factory=dict, repr=False, hash=False)
     units: Any = field(default=None, repr=False)
     per_clock: Any = field(default=None, repr=False)
     clock: Any = field(default=None, repr=False)

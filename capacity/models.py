@@ -84,7 +84,7 @@ class Transformer(specs.Entry):
     experts: Experts | None = None
     latent: Latent | None = None
     context: Any = field(default=None, repr=False)
-    published: Mapping = field(default_factory=dict, repr=False)
+    published: Mapping = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self):
         specs.at_least(1, layers=self.layers, hidden=self.hidden, heads=self.heads,

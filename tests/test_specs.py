@@ -170,7 +170,8 @@ LLAMA = dict(layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=143
 # ---- errors ----------------------------------------------------------------------------------
 def test_an_unknown_name_lists_the_close_ones():
     for find, name, close in [(accelerator, "h100", "h100-sxm, h100-pcie"),
-                              (cluster, "dgx", "dgx-h100"), (link, "nvlnk4", "nvlink4"), (model, "zzz", "gpt3-175b"),
+                              (cluster, "dgx", "dgx-h100"), (link, "nvlnk4", "nvlink4"),
+                              (model, "zzz", "gpt3-175b"),
                               (model, "llama-3-70b", "llama3-70b")]:
         with pytest.raises(ValueError, match=f"{name}.*{close}"):
             find(name)
@@ -222,3 +223,7 @@ def test_links_and_clusters_of_symbols_and_arrays():
     assert cluster("dgx-h100", np.array([512, 2048])).nodes.tolist() == [64, 256]
     assert [x.devices for x in cluster("dgx-h100", 16).levels] == [8, 16]
     assert cluster("dgx-h100", 16).outer == link("ndr")
+
+
+def test_entries_can_be_keys():
+    assert len({accelerator("h100-sxm"), link("ndr"), cluster("nvl72"), model("deepseek-v3")}) == 4

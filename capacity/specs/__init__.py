@@ -37,8 +37,8 @@ class Entry:
     name: str = ""
     key: str = field(default="", repr=False)
     source: str = field(default="", repr=False)
-    sources: Mapping = field(default_factory=dict, repr=False)
-    assumed: Mapping = field(default_factory=dict, repr=False)
+    sources: Mapping = field(default_factory=dict, repr=False, hash=False)
+    assumed: Mapping = field(default_factory=dict, repr=False, hash=False)
     read: datetime.date | None = field(default=None, repr=False)
     note: str = field(default="", repr=False)
 
