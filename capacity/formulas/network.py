@@ -1,8 +1,13 @@
 """The network as a hierarchy: cuts, nodes and rails."""
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from ..algebra import maximum
 from ..formula import formula
-from ..units import Bytes, BytesPerSecond, Count, Group, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, Group, Seconds, Unit
+
+Oversubscription = Annotated[Any, Unit(least=1)]              # 1: as much bandwidth above a switch as below it
 
 
 @formula(chapter="03-cluster-memory-hierarchy", source="patarasuk2009")
@@ -41,17 +46,28 @@ def two_level_all_reduce_time(n: Bytes, node_size: Count, nodes: Count, alpha1: 
 
 
 @formula(chapter="03-cluster-memory-hierarchy", source="derived")
-def rail_ring_all_reduce_time(n: Bytes, node_size: Count, nodes: Group, alpha2: Seconds,
-                              beta2: BytesPerSecond) -> Seconds:
-    """All-reduce as flat rings over all N*G devices, cut into G slices so that every NIC carries one.
+def pipelined_two_level_all_reduce_time(n: Bytes, node_size: Count, nodes: Count, beta1: BytesPerSecond,
+                                        beta2: BytesPerSecond) -> Seconds:
+    """Two-level all-reduce cut into so many segments that both networks always work: the busier one decides.
 
-    Every step waits for the hop between nodes, whose G NICs share the traffic.
+    Latencies and the filling of the pipeline are left out.
     """
-    return (2*alpha2*(nodes*node_size - 1)
-            + 2*n*(nodes*node_size - 1)/(nodes*node_size*node_size*beta2))
+    return maximum(2*n*(node_size - 1)/(node_size*beta1), 2*n*(nodes - 1)/(nodes*node_size*beta2))
 
 
 @formula(chapter="03-cluster-memory-hierarchy", source="derived")
-def oversubscribed_bandwidth(beta2: BytesPerSecond, oversubscription: Ratio) -> BytesPerSecond:
+def rail_ring_all_reduce_time(n: Bytes, node_size: Count, nodes: Group, beta1: BytesPerSecond, alpha2: Seconds,
+                              beta2: BytesPerSecond) -> Seconds:
+    """All-reduce as G rings over all N*G devices, a slice of the buffer each, one NIC of every node each.
+
+    A device forwards G - 1 slices inside its node and one through its NIC; every step waits for the slower
+    of the two, and for the latency between nodes.
+    """
+    return 2*(nodes*node_size - 1)*(
+        alpha2 + n/(nodes*node_size*node_size)*maximum((node_size - 1)/beta1, 1/beta2))
+
+
+@formula(chapter="03-cluster-memory-hierarchy", source="derived")
+def oversubscribed_bandwidth(beta2: BytesPerSecond, oversubscription: Oversubscription) -> BytesPerSecond:
     """Bandwidth per device, one direction, when all devices below a switch talk across it at once."""
     return beta2/oversubscription
