@@ -65,6 +65,10 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     inner=("q", "inner dimension"),
     cols=("c", "columns of the right matrix"),
     cache=("Z", "fast memory available to a tile"),
+    array=(r"n_{\mathrm{a}}", "side of a systolic array"),
+    tile_rows=(r"r_{\mathrm{t}}", "rows of the output tile of one processor"),
+    tile_cols=(r"c_{\mathrm{t}}", "columns of the output tile of one processor"),
+    processors=(r"n_{\mathrm{p}}", "processors of one device"),
     # model state
     weight=(r"b_{\mathrm{w}}", "bytes of weight per parameter"),
     grad=(r"b_{\mathrm{g}}", "bytes of gradient per parameter"),

@@ -93,6 +93,19 @@ def tiled_matmul_intensity(cache: Bytes, element_bytes: Bytes, *, multiply_add: 
     return multiply_add*sqrt(cache/(3*element_bytes))/(2*element_bytes)
 
 
+@formula(chapter="02-extended-roofline", source="kung1982")
+def systolic_utilization(rows: Count, array: Count) -> Ratio:
+    """Share of its cells that a weight-stationary systolic array keeps busy while `rows` inputs pass through."""
+    return rows/(rows + 2*array - 2)
+
+
+@formula(chapter="02-extended-roofline", source="nvidia-matmul")
+def tile_utilization(rows: Count, cols: Count, tile_rows: Count, tile_cols: Count, processors: Count) -> Ratio:
+    """Useful share of the output slots of a product whose tiles are dealt to processors in whole waves."""
+    return rows*cols/(tile_rows*tile_cols*processors
+                      * ceil(ceil(rows/tile_rows)*ceil(cols/tile_cols)/processors))
+
+
 @formula(chapter="02-extended-roofline", source="derived")
 def dp_intensity(tokens_per_device: Ratio, P: Group, grad: Bytes, *, per_weight: Flops = 6) -> FlopsPerByte:
     """FLOP of a step per byte that the gradient all-reduce sends out of each device."""
@@ -121,10 +134,11 @@ def pp_intensity(hidden: Count, layers: Count, pp: Group, element_bytes: Bytes,
 @formula(chapter="02-extended-roofline", source="derived")
 def tokens_to_hide_all_reduce(P: Group, peak: FlopsPerSecond, beta: BytesPerSecond, grad: Bytes,
                               window: Flops) -> Ratio:
-    """Tokens per device above which a gradient all-reduce hides behind arithmetic at peak.
+    """Tokens above which a gradient all-reduce hides behind arithmetic at peak.
 
     `window` is the FLOP per parameter and token during which it may run: 6 for the whole step, 4 for the
-    backward pass only.  One bandwidth `beta` per gradient copy: a flat ring, or one device per copy.
+    backward pass only.  The tokens are those of one copy of the gradient: of a device that holds all of it, or
+    of a group of devices, each with a NIC of bandwidth `beta`, that share it.
     """
     return 2*grad*(P - 1)*peak/(P*beta*window)
 
