@@ -110,8 +110,9 @@ def test_code_has_no_scroll_bar(page):
 WIDE = """() => {
     const w = document.documentElement.clientWidth;
     if (document.documentElement.scrollWidth <= w) return [];
+    const boxes = '.math, .pst-scrollable-table-container, .output, pre, mjx-container, .bd-sidebar-secondary';
     return [...document.querySelectorAll('main *')]
-        .filter(e => e.getBoundingClientRect().right > w + 1).slice(0, 8)
+        .filter(e => e.getBoundingClientRect().right > w + 1 && !e.closest(boxes)).slice(0, 8)
         .map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 60));
 }"""
 
@@ -190,6 +191,8 @@ STATE = """f => { const g = f.cloneNode(true);
     g.querySelectorAll('input, select, button, output, label').forEach(e => e.remove());
     return [...g.querySelectorAll('svg')].map(s => s.outerHTML).join('') + g.textContent; }"""
 
+DRAWN = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
+
 
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_every_slider_moves_the_picture(site, name):
@@ -204,9 +207,9 @@ def test_every_slider_moves_the_picture(site, name):
             assert label.strip(), "a slider without a name"
             seen = {figure.evaluate(STATE)}
             slider.focus()
-            for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft", "Home", "End"):
+            for key in ("ArrowRight", "ArrowRight", "Home", "End", "ArrowLeft"):
                 slider.press(key)
-                page.wait_for_timeout(40)
+                page.evaluate(DRAWN)
                 seen.add(figure.evaluate(STATE))
             assert len(seen) > 1, f"{label}: nothing moved"
             assert not any(w in s for s in seen for w in ("NaN", "undefined", "Infinity")), label
