@@ -28,13 +28,13 @@ def chain_broadcast_time(n: Bytes, P: Group, segments: Ratio, alpha: Seconds, be
 
 @formula(chapter="04-alpha-beta-model", source="chan2007")
 def optimal_segments(n: Bytes, P: Group, alpha: Seconds, beta: BytesPerSecond) -> Ratio:
-    """Number of segments that minimises `chain_broadcast_time`, as a real number."""
+    """Number of segments that minimises `chain_broadcast_time`, as a real number; below 1, send the message whole."""
     return sqrt((P - 2)*n/(alpha*beta))
 
 
 @formula(chapter="04-alpha-beta-model", source="chan2007")
 def optimal_chain_broadcast_time(n: Bytes, P: Group, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
-    """Time of a chain broadcast cut into the best number of segments."""
+    """Time of a chain broadcast cut into the best number of segments, where `optimal_segments` is at least 1."""
     return (sqrt((P - 2)*alpha) + sqrt(n/beta))**2
 
 
@@ -79,3 +79,9 @@ def ring_doubling_crossover(P: Annotated[Any, Unit(least=4, whole=True, binary=T
 def all_reduce_lower_bound(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
     """No all-reduce over P one-port ranks is faster: knowledge doubles per round, and bytes must leave."""
     return maximum(alpha*ceil(log2(P)), 2*n*(P - 1)/(P*beta))
+
+
+@formula(chapter="04-alpha-beta-model", source="derived")
+def optimal_buckets(backward: Seconds, P: Group, alpha: Seconds) -> Ratio:
+    """Best number of gradient buckets for a ring that outlasts the backward pass, as a real number."""
+    return sqrt(backward/(2*alpha*(P - 1)))
