@@ -8,6 +8,7 @@ An author writes only text. One exercise is four cells:
     code       # exercise 4.1    answers between indented '### BEGIN SOLUTION' and '### END SOLUTION'
     code       # check 4.1       asserts
     markdown   **Why.** ...
+    code       # why 4.1         optional: what the explanation computes
 
 From this the tool derives nbgrader's metadata (schema 3), in the solution too, so that a teacher
 can hand the solution to nbgrader as it is. In the exercise the answers are blank, the **Why.**
@@ -26,7 +27,7 @@ import nbformat
 from execute import ROOT, dumps, run
 
 ID = r"(\d+[a-z]?\.\d+)"
-MARK = re.compile(rf"# (exercise|check) {ID}\s*$", re.M)
+MARK = re.compile(rf"# (exercise|check|why) {ID}\s*$", re.M)
 REGION = re.compile(r"^([ \t]+)### BEGIN SOLUTION[ \t]*\n.*?^\1### END SOLUTION[ \t]*$", re.S | re.M)
 MARKER = re.compile("### (BEGIN|END) SOLUTION")
 WHY = "**Why.**"
@@ -37,7 +38,7 @@ HOW = ("Replace each `raise NotImplementedError` by your answer, run the cell, t
 
 
 def kind(cell):
-    """('exercise' | 'check', '4.1') of a marked code cell, ('why', None), or ('', None)."""
+    """('exercise' | 'check' | 'why', '4.1') of a marked code cell, ('why', None) of text, or ('', None)."""
     if cell.cell_type == "markdown" and cell.source.startswith(WHY):
         return "why", None
     m = MARK.match(cell.source) if cell.cell_type == "code" else None

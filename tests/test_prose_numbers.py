@@ -1,0 +1,119 @@
+"""Every number in a notebook's prose was computed by a cell of that notebook, or stands in a table with a source.
+
+A number counts as computed if its value, as printed, occurs in a code cell or in an output.  Left out are whole
+numbers up to ten, years, exponents, identifiers such as H100 or bf16, numbers of chapters, exercises and equations,
+inline code and the targets of links.
+"""
+import html
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted(p for d in ("chapters", "solutions", "exercises", "appendices") for p in (ROOT/d).glob("*.ipynb"))
+SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+DROP = [
+    r"```.*?```", r"`[^`]*`",                                # code
+    r"\{\w+\}`[^`]*`", r"\]\([^)]*\)", r"https?://\S+",     # citations and targets of links
+    r"^#+ .*$",                                             # headings are titles
+    r"\*\*\d+a?\.\d+\*\*",                                  # exercise ids
+    r"(?i)\b(chapters?|exercises?|parts?|appendix|section|table|figure|fig\.)\s+\d+[a-z]?(\.\d+)?"
+    r"((,| and| to|–|-)\s*\d+[a-z]?(\.\d+)?)*",
+    r"(?i)arXiv:\S+",
+]
+POWER = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*(?:\\cdot|\\times|×|·)\s*10\^?\{?(-?\d+)\}?")
+BARE_POWER = re.compile(r"(?<![\d.])10\^\{?(-?\d+)\}?")
+NUMBER = re.compile(r"(?<![A-Za-z_\d.^-])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\d])")
+CODE_NUMBER = re.compile(r"\d[\d,_]*(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def plain(text):
+    """Superscripts after a 10 written as a caret."""
+    text = re.sub(r"10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda m: "10^" + m[1].translate(SUPERSCRIPT), text)
+    return text.replace("−", "-").replace("\\,", "").replace("{,}", ",").replace("\\%", "%")
+
+
+def value(text):
+    return abs(float(text.replace(",", "").replace("_", "")))
+
+
+def computed(nb):
+    """The values that code cells and outputs contain, and the values in tables that cite a source."""
+    texts = []
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            texts.append(cell.source)
+            for o in cell.outputs:
+                data = o.get("data", {})
+                texts += [o.get("text", ""), str(data.get("text/plain", "")), str(data.get("text/latex", "")),
+                          html.unescape(re.sub(r"<[^>]*>", " ", str(data.get("text/html", ""))))]
+        else:
+            tables = re.findall(r"(?:^\|.*\n?)+", cell.source, re.M)
+            texts += [t for t in tables if "{cite" in cell.source]
+    text = plain("\n".join(texts))
+    values = {value(m[1])*10.0**int(m[2]) for m in POWER.finditer(text)}
+    values |= {10.0**int(m[1]) for m in BARE_POWER.finditer(text)}
+    for m in CODE_NUMBER.finditer(text):
+        for token in {m[0], *m[0].split(",")}:
+            if token and token[-1] not in ",_":
+                values.add(value(token))
+    return values
+
+
+def quoted(nb):
+    """(the number as written, its value) for the numbers in Markdown that need an origin."""
+    for cell in nb.cells:
+        if cell.cell_type != "markdown":
+            continue
+        text = plain(cell.source)
+        for pattern in DROP:
+            text = re.sub(pattern, " ", text, flags=re.S | re.M if pattern.startswith("```") else re.M)
+        if "{cite" in cell.source:
+            text = re.sub(r"(?:^\|.*\n?)+", " ", text, flags=re.M)
+        for m in POWER.finditer(text):
+            yield m[0], value(m[1])*10.0**int(m[2])
+        text = POWER.sub(" ", text)
+        for m in BARE_POWER.finditer(text):
+            yield m[0], 10.0**int(m[1])
+        text = re.sub(r"\^\{?-?\d+\}?", " ", BARE_POWER.sub(" ", text))
+        for m in NUMBER.finditer(text):
+            token = m[0].rstrip(",")
+            x = value(token)
+            year = re.fullmatch(r"(19|20)\d\d", token)
+            if not year and not (x == int(x) and x <= 10 and "." not in token):
+                yield token, x
+
+
+def known(x, values):
+    return any(abs(x - v) <= 1e-12*max(x, v) for v in values)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_prose_quotes_what_cells_computed(path):
+    nb = nbformat.read(path, as_version=4)
+    values = computed(nb)
+    missing = [written for written, x in quoted(nb) if not known(x, values)]
+    assert not missing, f"no cell computes, and no cited table holds: {', '.join(missing)}"
+
+
+def notebook(*cells):
+    make = {"m": nbformat.v4.new_markdown_cell, "c": nbformat.v4.new_code_cell}
+    return nbformat.v4.new_notebook(cells=[make[k](s) for k, s in cells])
+
+
+@pytest.mark.parametrize("prose, missing", [
+    ("It takes 36 years and 1,979 TFLOP/s.", ["36", "1,979"]), ("About $3.1\\cdot 10^{23}$ FLOP.", ["3.1\\cdot 10^{23}"]),
+    ("An H100 in bf16, `42` of them, in 2024, three of 8; see chapter 31 and [12](x-77.ipynb).", ["12"]),
+    ("Half is 0.5, a tenth $10^{-1}$, and $x^{17}$.", ["0.5", "10^{-1}"]), ("38 to 43 % of 20.", ["38", "43", "20"])])
+def test_the_test_sees_numbers(prose, missing):
+    nb = notebook(("m", prose), ("c", "x = 7"))
+    assert sorted(w for w, x in quoted(nb) if not known(x, computed(nb))) == sorted(missing)
+
+
+def test_the_test_accepts_what_was_computed():
+    nb = notebook(("m", "36 years, 1,979, 3.14e23 as $3.14\\cdot 10^{23}$, 0.5 and 20."), ("c", "36, 1979, 3.14e23, 0.5, [1,20]"))
+    assert [w for w, x in quoted(nb) if not known(x, computed(nb))] == []
+    table = notebook(("m", "| a | b |\n|---|---|\n| 55 | 66 |\n\nFrom {cite}`x`."), ("m", "The 55 of the table."))
+    assert [w for w, x in quoted(table) if not known(x, computed(table))] == []
