@@ -52,7 +52,7 @@
   // ---- numbers on an axis
   function width(text) {
     let w = 0;
-    for (const c of text) w += " .,:;'|!ijlftr()[]/·-".includes(c) ? .31 : "mwMW%@".includes(c) ? .87 : c >= "A" && c <= "Z" ? .68 : .55;
+    for (const c of text) w += " .,:;'|!ijlftr()[]/·-".includes(c) ? .31 : "mwMW%@".includes(c) ? .87 : c >= "A" && c <= "Z" ? .69 : .58;
     return FONT*w;
   }
   function rungs(unit, lo, hi, steps = [1]) {
@@ -254,7 +254,7 @@
       const text = limit.label.replace("{}", show(D.limit, unit)), u = X(D.limit), half = width(text)/2;
       out += words(Math.max(Math.min(u, W - half), half), y0 - 11, text, "middle", `fill="${pen("limit")}"`);
       const d = `M${fixed(u)} ${y0 - 6}V${y1}`;
-      cut = stroke(d, PAPER, 5) + stroke(d, ink("limit"), 2.5, "6 4");
+      cut = stroke(d, PAPER, 4.5) + stroke(d, ink("limit"), 2.5, "6 4");
     }
     S.bars.forEach((b, k) => {
       const v = y0 + step*k + (beside ? 6 : 24);

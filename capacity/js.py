@@ -73,6 +73,10 @@ class _JavaScript:
     def choose(cond, yes, no):
         return f"({cond} ? {yes} : {no})"
 
+    @staticmethod
+    def mod(a, b):                                   # % keeps the sign of the dividend
+        return f"({a} % {b} < 0 ? {a} % {b} + {b} : {a} % {b})"
+
     compare = {"==": "===", "!=": "!=="}
     join = {sp.And: " && ", sp.Or: " || "}
     negate, true, false = "!", "true", "false"
@@ -91,6 +95,10 @@ class _Numpy:
     @staticmethod
     def choose(cond, yes, no):
         return f"np.where({cond}, {yes}, {no})"
+
+    @staticmethod
+    def mod(a, b):
+        return f"np.mod({a}, {b})"
 
     compare = {}
     join = {sp.And: " & ", sp.Or: " | "}
@@ -136,9 +144,8 @@ def _text(expr, names, to):
         if isinstance(e, (sp.Max, sp.Min)):
             args = sorted(e.args, key=sp.default_sort_key)
             return ATOM, to.extreme(type(e).__name__.lower(), [go(a)[1] for a in args])
-        if isinstance(e, sp.Mod):                    # JavaScript's % keeps the dividend's sign
-            a, b = (at(ATOM, a) for a in e.args)
-            return SUM, f"{a} - {b}*{to.call('floor', [f'{a}/{b}'])}"
+        if isinstance(e, sp.Mod) and e.args[1].is_positive:
+            return ATOM, to.mod(*(at(ATOM, a) for a in e.args))
         if isinstance(e, sp.Piecewise):
             if e.args[-1][1] != sp.true:
                 raise NotImplementedError(f"a Piecewise without a (value, True) branch: {e}")

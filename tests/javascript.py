@@ -1,0 +1,38 @@
+"""Run JavaScript from a test: in node, or where there is none in Chromium."""
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import browser
+
+EXPLORE = Path(__file__).resolve().parents[1] / "_static" / "explore.js"
+
+
+def run(body, data):
+    """The value of the function body `body`, which sees `data` (JSON) and `cx`, the parts of explore.js.
+
+    Numbers that JSON cannot write come back as strings: use number() on them.
+    """
+    program = f"""
+        const module = {{}}, document = undefined;
+        {EXPLORE.read_text(encoding="utf-8")}
+        const cx = module.exports, data = {json.dumps(data)};
+        const answer = (() => {{ {body} }})();
+        return JSON.stringify(answer, (k, v) => typeof v === "number" && !Number.isFinite(v) ? String(v) : v);"""
+    program = f"(() => {{ {program} }})()"
+    if shutil.which("node"):
+        done = subprocess.run(["node"], input=f"process.stdout.write({program})", capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+    if not browser.find():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("needs node or Chromium; " + browser.MISSING)
+    with browser.chromium() as chromium:
+        return json.loads(chromium.new_page().evaluate(program))
+
+
+def number(x):
+    """A float from what run() gives for a number: 'Infinity' and 'NaN' are strings there."""
+    return float({"Infinity": "inf", "-Infinity": "-inf"}.get(x, x))
