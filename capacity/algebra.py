@@ -37,6 +37,16 @@ def _piecewise(sympy):
     return lambda condition, x, y: sympy.Piecewise((x, condition), (y, True))
 
 
+def _geometric(x, k):
+    one = x == 1
+    y = np.where(one, 2, x)
+    return np.where(one, k, (y**k - 1)/(y - 1))
+
+
+def _geometric_sum(sympy):
+    return lambda x, k: sympy.Piecewise((k, sympy.Eq(x, 1)), ((x**k - 1)/(x - 1), True))
+
+
 log2 = _generic("log2", "Logarithm to base 2, exact at powers of two.", math.log2, np.log2, _log2)
 log = _generic("log", "Natural logarithm.", math.log, np.log, lambda s: s.log)
 exp = _generic("exp", "Exponential.", math.exp, np.exp, lambda s: s.exp)
@@ -47,3 +57,5 @@ maximum = _generic("maximum", "The larger of two.", max, np.maximum, lambda s: s
 minimum = _generic("minimum", "The smaller of two.", min, np.minimum, lambda s: s.Min)
 where = _generic("where", "x where the condition holds, else y.",
                  lambda condition, x, y: x if condition else y, np.where, _piecewise)
+geometric = _generic("geometric", "The sum 1 + x + ... + x**(k - 1) of k terms; it is k where x is 1.",
+                     lambda x, k: k if x == 1 else (x**k - 1)/(x - 1), _geometric, _geometric_sum)

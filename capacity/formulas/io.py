@@ -1,9 +1,10 @@
 """Storage and input: from stored bytes to tokens per second."""
 from __future__ import annotations
 
-from ..algebra import minimum, where
+from ..algebra import geometric, maximum, minimum
 from ..formula import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, PerSecond, Ratio
+from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, PerSecond, Ratio,
+                     Seconds)
 
 
 @formula(chapter="03a-data-pipeline-io", source="derived")
@@ -32,13 +33,22 @@ def random_read_amplification(sample_bytes: Bytes, block_bytes: Bytes, *, byte: 
     return (sample_bytes + block_bytes - byte)/sample_bytes
 
 
+@formula(chapter="03a-data-pipeline-io", source="baccelli1992")
+def prefetch_batch_time(load: Seconds, step: Seconds, slots: Count) -> Seconds:
+    """Time per batch of a loader and a trainer joined by K slots, when their times do not vary.
+
+    A slot is taken when its batch begins to load and free when its training ends: one slot is no overlap.
+    """
+    return maximum(maximum(load, step), (load + step)/slots)
+
+
 @formula(chapter="03a-data-pipeline-io", source="kleinrock1975")
 def prefetch_utilization(rho: Ratio, slots: Count) -> Ratio:
-    """Share of the time the trainer works, fed through K slots; loader and trainer exponential, rates rho : 1."""
-    return where((rho >= 1) & (rho <= 1), slots/(slots + 1),
-                 where((rho >= 1) & (rho <= 1), 2, rho)
-                 * (1 - where((rho >= 1) & (rho <= 1), 2, rho)**slots)
-                 / (1 - where((rho >= 1) & (rho <= 1), 2, rho)**(slots + 1)))
+    """Share of the time the trainer works, fed through K slots; loader and trainer exponential, rates rho : 1.
+
+    The loss is the share of the time that no batch is loaded: one over a geometric sum.
+    """
+    return 1 - 1/geometric(rho, slots + 1)
 
 
 @formula(chapter="03a-data-pipeline-io", source="derived")
