@@ -25,7 +25,10 @@
     const low = Math.floor(x), tie = x - low === .5;
     return String(tie ? low + Math.abs(low % 2) : Math.round(x)).replace(/\B(?=(\d{3})+$)/g, ",");
   };
-  const digit = (x, digits) => (Math.abs(round(x, digits)) >= 10**digits ? commas(x) : String(round(x, digits)));
+  const digit = (x, digits) => {                  // %g, but a plain number where that has an exponent
+    const r = round(x, digits), a = Math.abs(r);
+    return a >= 10**digits || (a && a < 1e-4) ? commas(x) : String(r);
+  };
   function prefixed(x, digits) {
     const r = round(x, digits), p = r ? Math.max(-12, Math.min(18, thrice(power(r)))) : 0;
     return `${digit(r/ten(p), digits)} ${PREFIX[p]}`;

@@ -63,7 +63,8 @@ class Slider:
         if self.scale not in ("linear", "log"):
             raise ValueError(f"slider {self.name}: scale is {self.scale!r}; allowed are 'linear' and 'log'")
         if self.choices is not None:
-            if self.start not in self.choices_as_floats():
+            known = self.choices if isinstance(self.value, str) else self.choices_as_floats()
+            if self.value not in known:
                 raise ValueError(f"slider {self.name}: value {self.value!r} is none of the choices {list(self.choices)}")
         elif None in (self.lo, self.hi, self.value):
             raise ValueError(f"slider {self.name} needs lo, hi and value, or choices and value")
@@ -87,8 +88,7 @@ class Slider:
     @property
     def start(self):
         """The value as a float; a key of `choices` stands for its value."""
-        return float(self.choices[self.value] if isinstance(self.value, str) and isinstance(self.choices, Mapping)
-                     and self.value in self.choices else self.value)
+        return float(self.choices[self.value] if isinstance(self.value, str) else self.value)
 
     def choices_as_floats(self):
         return [float(v) for v in (self.choices.values() if isinstance(self.choices, Mapping) else self.choices)]
@@ -304,7 +304,8 @@ class Explorer:
                     raise ValueError(f"{self.name}: {owner[s]} and {kind} both move the symbol {s}")
                 owner[s] = kind
             if not symbols & (in_curves if control is self.x else set(free)):
-                known = ", ".join(sorted({k for f in self._formulas for k in f.symbols} | {s.name for s in free}))
+                named = {s: k for f in self._formulas for k, s in f.symbols.items()}
+                known = ", ".join(sorted({named.get(s, s.name) for s in free}))
                 raise ValueError(f"{self.name}: {kind} is in no {'curve' if control is self.x else 'expression'}; "
                                  f"the symbols are {known or 'none'}")
             self.args.append(tuple(sorted(symbols, key=str)))
