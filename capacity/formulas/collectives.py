@@ -82,6 +82,9 @@ def all_reduce_lower_bound(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSec
 
 
 @formula(chapter="04-alpha-beta-model", source="derived")
-def optimal_buckets(backward: Seconds, P: Group, alpha: Seconds) -> Ratio:
-    """Best number of gradient buckets for a ring that outlasts the backward pass, as a real number."""
-    return sqrt(backward/(2*alpha*(P - 1)))
+def optimal_buckets(n: Bytes, P: Group, backward: Seconds, alpha: Seconds, beta: BytesPerSecond) -> Ratio:
+    """Best number of gradient buckets behind a backward pass, as a real number; below 1, send one.
+
+    Each bucket is a ring all-reduce, one after the other, and leaves as soon as its backward is done.
+    """
+    return maximum(sqrt(backward/(2*alpha*(P - 1))), backward/(2*alpha*(P - 1)) - n/(alpha*beta*P))
