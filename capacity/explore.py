@@ -441,9 +441,10 @@ class Explorer:
         return out
 
     def traces(self):
-        """The same expressions for a test to evaluate on its own: {"args": [...], "exprs": [srepr, ...]}.
+        """The same expressions for a test to evaluate on its own: {"args": [[srepr, ...], ...], "exprs": [srepr, ...]}.
 
-        The order is that of every "js" (and "x", "y" of points) met while walking the specification.
+        In the order curves, parts of bars, points (x, then y), readouts, limit.  A notebook keeps them as the
+        plain text of the output, which nobody sees where a figure can be shown.
         """
         import sympy as sp
         order = [*(c["expr"] for c in self.curves), *(p["expr"] for b in self.bars for p in b["parts"]),
@@ -491,28 +492,29 @@ class Explorer:
     def widget(self):
         """Sliders, picture, readouts and table, recomputed by the kernel."""
         import ipywidgets as W
-        wide = {"description_width": "11em"}
+        wide = W.Layout(width="100%", max_width="640px")
         controls = [W.SelectionSlider(
             options=[(_stop_text(s, i), v) for i, v in enumerate(s["stops"])], index=s["at"], description=s["label"],
-            style=wide, layout=W.Layout(width="100%", max_width="640px")) for s in self._spec["sliders"]]
-        picture, text, table = W.HTML(), W.HTML(), W.HTML()
+            style={"description_width": "11em"}, layout=wide) for s in self._spec["sliders"]]
+        title, picture, table = W.HTML(f"<strong>{html.escape(self.title)}</strong>"), W.HTML(), W.HTML()
+        drawer = W.Accordion([table], titles=("Values as a table",), layout=wide)
 
-        def redraw(_=None):
+        def redraw(_=None):                               # one message a move; the table only while it is seen
             setting = [float(c.value) for c in controls]
-            picture.value = f'<div style="{LAB}">{self.svg(setting)}</div>'
-            text.value = self.words(setting)
-            table.value = self.table(setting)
+            D = self.numbers(setting)
+            said = draw.readouts(self._spec, D).replace("<p>", "<p style='margin:.3em 0;line-height:1.4'>")
+            picture.value = (f'<div style="{LAB}">{draw.picture(self._spec, D)}<div aria-live="polite">{said}</div></div>')
+            if drawer.selected_index == 0:
+                table.value = self.table(setting)
         for c in controls:
             c.observe(redraw, "value")
+        drawer.observe(redraw, "selected_index")
         redraw()
-        title = W.HTML(f"<strong>{html.escape(self.title)}</strong>")
-        more = [W.Accordion([table], titles=("Values as a table",))] if self.y else []
-        return W.VBox([title, *controls, *([picture] if self.y else []), text, *more])
+        return W.VBox([title, *controls, picture, *([drawer] if self.y else [])])
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        data = {"text/plain": repr(self), "text/html": self.to_html(),
-                "image/png": base64.b64encode(self.png()).decode(),
-                "application/vnd.capacity.explore+json": self.traces()}
+        data = {"text/plain": f"{self!r}\n{json.dumps(self.traces())}", "text/html": self.to_html(),
+                "image/png": base64.b64encode(self.png()).decode()}
         self._widget = self.widget()                      # keeps its callbacks alive
         view = self._widget._repr_mimebundle_()
         return data | {k: v for k, v in view.items() if k.startswith("application/vnd.jupyter.widget-view")}
