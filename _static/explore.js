@@ -122,7 +122,7 @@
   const HALO = `paint-order="stroke" stroke="${PAPER}" stroke-width="4" stroke-linejoin="round"`;
   const BLACK = 'fill="currentColor"', SOFT = BLACK + ' fill-opacity=".8"', BOLD = BLACK + ' font-weight="600" ' + HALO;
   const ink = (c) => (c === "other" ? "currentColor" : `var(--cx-${c},${COLORS[c]})`);
-  const pen = (c) => (c === "other" ? "currentColor" : `color-mix(in srgb,${ink(c)} 68%,currentColor)`);
+  const pen = (c) => (c === "other" ? "currentColor" : `color-mix(in srgb,${ink(c)} 58%,currentColor)`);
   const on = (c) => (c === "compute" ? "var(--cx-on-compute,#fff)" : c === "other" ? PAPER : "#111");
   const words = (x, y, text, anchor, more) => `<text x="${fixed(x)}" y="${fixed(y)}" text-anchor="${anchor}" ${more}>${escape(text)}</text>`;
   const stroke = (d, color, weight, dash = "", more = "") =>

@@ -21,8 +21,8 @@ FINE = [60*m for m in (1, 2, 5, 10, 20, 40)] + [3600*m for m in (1, 2, 5, 10, 20
 # ---- numbers on an axis ------------------------------------------------------------------------
 def width(text):
     """A fair guess of how wide `text` is: a browser may use any font, and Python has none."""
-    return FONT*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@" else .68 if "A" <= c <= "Z"
-                    else .55 for c in text)
+    return FONT*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@" else .69 if "A" <= c <= "Z"
+                    else .58 for c in text)
 
 
 def ten(power):
@@ -104,7 +104,7 @@ def ink(color):
 
 def pen(color):
     """The colour for text: the line's colour, drawn towards the page's own so that it can be read."""
-    return "currentColor" if color == "other" else f"color-mix(in srgb,{ink(color)} 68%,currentColor)"
+    return "currentColor" if color == "other" else f"color-mix(in srgb,{ink(color)} 58%,currentColor)"
 
 
 def on(color):
@@ -283,7 +283,7 @@ def bars(S, D, W):
         u, half = X(D["limit"]), width(text)/2
         out += words(max(min(u, W - half), half), y0 - 11, text, "middle", f'fill="{pen("limit")}"')
         d = f"M{u:.1f} {y0 - 6}V{y1}"
-        cut = stroke(d, "var(--cx-paper,var(--jp-layout-color0,#fff))", 5) + stroke(d, ink("limit"), 2.5, "6 4")
+        cut = stroke(d, "var(--cx-paper,var(--jp-layout-color0,#fff))", 4.5) + stroke(d, ink("limit"), 2.5, "6 4")
     for k, (b, values, total) in enumerate(zip(S["bars"], D["bars"], totals)):
         v = y0 + step*k + (6 if beside else 24)
         cut += (words(x0 - 9, v + 20, b["label"], "end", 'fill="currentColor"') if beside

@@ -496,14 +496,14 @@ class Explorer:
         controls = [W.SelectionSlider(
             options=[(_stop_text(s, i), v) for i, v in enumerate(s["stops"])], index=s["at"], description=s["label"],
             style={"description_width": "11em"}, layout=wide) for s in self._spec["sliders"]]
-        title, picture, table = W.HTML(f"<strong>{html.escape(self.title)}</strong>"), W.HTML(), W.HTML()
+        title, picture, table = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>"), W.HTML(), W.HTML()
         drawer = W.Accordion([table], titles=("Values as a table",), layout=wide)
 
         def redraw(_=None):                               # one message a move; the table only while it is seen
             setting = [float(c.value) for c in controls]
             D = self.numbers(setting)
-            said = draw.readouts(self._spec, D).replace("<p>", "<p style='margin:.3em 0;line-height:1.4'>")
-            picture.value = (f'<div style="{LAB}">{draw.picture(self._spec, D)}<div aria-live="polite">{said}</div></div>')
+            said = draw.readouts(self._spec, D)
+            picture.value = f'<div class="cx-lab">{draw.picture(self._spec, D)}<div aria-live="polite">{said}</div></div>'
             if drawer.selected_index == 0:
                 table.value = self.table(setting)
         for c in controls:
@@ -523,7 +523,12 @@ class Explorer:
         return f"explore({self.name!r})"
 
 
-LAB = "font-family:var(--jp-ui-font-family);color:var(--jp-content-font-color1,inherit);line-height:1.2"
+LAB = """<style>
+.cx-lab { font-family: var(--jp-ui-font-family); color: var(--jp-content-font-color1, inherit); line-height: 1.3; }
+.cx-lab svg { overflow: visible; max-width: 100%; } .cx-lab svg svg { overflow: hidden; } .cx-lab p { margin: .3em 0 !important; }
+[data-jp-theme-light="false"] .cx-lab { --cx-compute: #5CB3F2; --cx-network: #FF8A47; --cx-memory: #35C79B; --cx-measured: #EBA3CB;
+  --cx-limit: #F2BD3E; --cx-idle: #A8A8A8; --cx-on-compute: #111; }
+</style>"""
 
 
 def _stop_text(slider, i):
