@@ -246,7 +246,7 @@
       if (!parts.has(p.label)) parts.set(p.label, [p.label + (one ? " " + show(D.bars[k][i], unit) : ""), p.color, null]);
     }));
     const [head, top] = legend(parts.values(), W), y0 = top + (limit ? 26 : 6), names = S.bars.map((b) => b.label);
-    const longest = most(names.map(width), 0), beside = wide && longest <= .3*W, x0 = beside ? longest + 10 : 0;
+    const longest = most(names.map(width), 0), beside = wide && longest <= .3*W, x0 = beside ? longest*1.06 + 10 : 0;
     const step = beside ? 44 : 62, y1 = y0 + step*names.length + (beside ? 0 : 4);
     const [lo, hi] = span([...totals, ...(limit ? [D.limit] : [])], y, 6);
     const x1 = W - widest(totals, unit)*1.1 - 12, X = scaler(y, lo, hi, x0, x1);

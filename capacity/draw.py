@@ -269,7 +269,7 @@ def bars(S, D, W):
     y0 = top + (26 if limit else 6)
     names = [b["label"] for b in S["bars"]]
     beside = wide and max(map(width, names)) <= .3*W
-    x0 = max(map(width, names)) + 10 if beside else 0
+    x0 = max(map(width, names))*1.06 + 10 if beside else 0
     thick, step = 30, 44 if beside else 62
     y1 = y0 + step*len(names) + (0 if beside else 4)
     lo, hi = span([*totals, *([D["limit"]] if limit else [])], y, 6)

@@ -18,7 +18,6 @@ of the formulas. All values are SI floats of the symbol itself; a log slider nev
 """
 import base64
 import html
-import io
 import json
 import math
 import re
@@ -505,7 +504,7 @@ class Explorer:
             said = draw.readouts(self._spec, D)
             picture.value = f'<div class="cx-lab">{draw.picture(self._spec, D)}<div aria-live="polite">{said}</div></div>'
             if drawer.selected_index == 0:
-                table.value = self.table(setting)
+                table.value = f'<div class="cx-lab">{self.table(setting)}</div>'
         for c in controls:
             c.observe(redraw, "value")
         drawer.observe(redraw, "selected_index")
@@ -526,6 +525,7 @@ class Explorer:
 LAB = """<style>
 .cx-lab { font-family: var(--jp-ui-font-family); color: var(--jp-content-font-color1, inherit); line-height: 1.3; }
 .cx-lab svg { overflow: visible; max-width: 100%; } .cx-lab svg svg { overflow: hidden; } .cx-lab p { margin: .3em 0 !important; }
+.cx-lab :is(th, td) { padding: .1em 1em .1em 0; text-align: left; }
 [data-jp-theme-light="false"] .cx-lab { --cx-compute: #5CB3F2; --cx-network: #FF8A47; --cx-memory: #35C79B; --cx-measured: #EBA3CB;
   --cx-limit: #F2BD3E; --cx-idle: #A8A8A8; --cx-on-compute: #111; }
 </style>"""
