@@ -24,6 +24,7 @@ _HOME = {
     "models": ["Experts", "Latent", "Transformer", "model"],
     "layout": ["Layout"],
     "estimate": ["Step", "estimate"],
+    "runs": ["Run", "published_rows", "published_runs"],
     "plot": ["COLOR", "label", "ticks"],
     "explore": ["Axis", "Slider", "Y", "explore"],
 }

@@ -83,6 +83,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     checkpoint_bytes=(r"A_{\mathrm{c}}", "bytes of one stored layer input"),
     layer_bytes=(r"A_{\ell}", "bytes of one layer's activations"),
     interval_layers=("k", "layers between stored inputs"),
+    recompute=(r"r_{\mathrm{c}}", "share of the forward pass that is done twice"),
     # overlap
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),
@@ -117,4 +118,8 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     opex=(r"R_{\mathrm{op}}", "running cost of one device"),
     utilization=("u", "share of the time that the device does paid work"),
     power=("p_{\\mathrm{el}}", "electrical power"),
+    # error bars
+    spread=(r"\sigma_1", "standard deviation of a logarithm"),
+    other_spread=(r"\sigma_2", "standard deviation of another, independent logarithm"),
+    deviations=("z", "half-width of an interval, in standard deviations"),
 ).items()}

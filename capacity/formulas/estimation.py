@@ -1,6 +1,7 @@
 """Parameter counts and pieces of a step that chapter 6 puts together."""
 from __future__ import annotations
 
+from ..algebra import exp, sqrt
 from ..formula import formula
 from ..units import Bytes, Count, Ratio
 
@@ -29,3 +30,19 @@ def pipeline_bubble(pp: Count, microbatches: Count) -> Ratio:
 def fsdp_egress(n: Bytes, P: Count) -> Bytes:
     """Bytes each of P ranks sends per step when weights are gathered twice and gradients scattered once."""
     return 3*n*(P - 1)/P
+
+
+@formula(chapter="06-estimation-discipline", source="derived")
+def combined_spread(spread: Ratio, other_spread: Ratio) -> Ratio:
+    """Spread of the product of two independent factors; it is associative, and 0 leaves it alone.
+
+    A spread is the standard deviation of a logarithm. A factor that enters with exponent e, or that governs a
+    share e of a sum, brings |e| times its own spread.
+    """
+    return sqrt(spread**2 + other_spread**2)
+
+
+@formula(chapter="06-estimation-discipline", source="derived")
+def interval_factor(spread: Ratio, deviations: Ratio) -> Ratio:
+    """Factor by which to divide and to multiply a log-normal estimate for an interval of z deviations."""
+    return exp(deviations*spread)

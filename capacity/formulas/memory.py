@@ -44,3 +44,13 @@ def recompute_bytes(layers: Count, interval_layers: Ratio, checkpoint_bytes: Byt
 def optimal_recompute_interval(layers: Count, checkpoint_bytes: Bytes, layer_bytes: Bytes) -> Ratio:
     """Layers between stored inputs that minimise `recompute_bytes`; sqrt(layers) only if both sizes are equal."""
     return sqrt(layers*checkpoint_bytes/layer_bytes)
+
+
+@formula(chapter="06-estimation-discipline", source="derived")
+def activation_traffic(layer_bytes: Bytes, recompute: Ratio, *, passes: Ratio = 5, again: Ratio = 2) -> Bytes:
+    """Bytes that the operations between the matmuls of one layer move through memory in one step.
+
+    Every stored byte is written and read in the forward pass, read in the backward pass, and its gradient
+    written and read; a recomputed one is written and read once more.
+    """
+    return (passes + again*recompute)*layer_bytes

@@ -1,0 +1,190 @@
+"""One training step, predicted: seconds by cause, bytes by kind, and how far to trust them.
+
+Nothing here is a formula of its own. Each term calls one of `capacity.formulas`; this file only says
+which, over which ranks, and what hides behind what.
+"""
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from .algebra import ceil, maximum, minimum
+from .formulas import (activation_bytes_per_layer, activation_traffic, combined_spread, interval_factor, message_time,
+                       model_flops_utilization, model_state_bytes, overlapped_step_time, pipeline_bubble,
+                       recompute_bytes, roofline_time, score_bytes_per_layer, train_flops_per_token, training_time,
+                       two_level_all_reduce_time)
+
+CAUSES = "matmul", "attention", "pointwise", "update", "tensor", "context", "pipeline", "bubble", "data"
+KINDS = "weights", "grads", "optimizer", "activations"
+
+# Chapter 6 fits the first two and their spread to one library's published runs, and judges all on the others'.
+MATMUL = 0.75                     # share of the measured matmul ceiling that products with weights reach
+ATTENTION = 0.25                  # the same for queries times keys and scores times values, masked pairs not counted
+COMPUTE_SPREAD = 0.16             # a spread is the standard deviation of a logarithm
+# Not fitted: 370 of 450 GB/s is what a large ring reaches on NVLink 4, here assumed of every link.
+NETWORK = 0.82
+NETWORK_SPREAD = 0.40             # assumed: right within a factor of 1.5
+LIBRARY_SPREAD = 0.15             # assumed: what another library does better or worse all the time
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one optimizer step costs: seconds by cause, bytes by kind.
+
+    Seconds on the critical path of one device:
+    matmul     products with weights, recomputed ones included
+    attention  queries times keys and scores times values, recomputed ones included
+    pointwise  what lies between the products, at the bandwidth of the memory
+    update     the optimizer reads and writes the model state
+    tensor     all-reduces inside the layers
+    context    keys and values gathered from the ranks that hold other parts of the sequence
+    pipeline   activations and their gradients sent to the neighbouring stages
+    bubble     waiting for the first and the last micro-batch to pass all stages, and for a stage with more layers
+    data       the part of gradient and weight traffic that no arithmetic hides
+
+    Bytes on one device: weights, grads, optimizer, activations (on the stage that needs most).
+    `flops` is the model's own work on one device, `peak` its dense rate, `tokens` those of the whole
+    step; `spread` is the standard deviation of the logarithm of the time.
+    """
+    matmul: Any
+    attention: Any
+    pointwise: Any
+    update: Any
+    tensor: Any
+    context: Any
+    pipeline: Any
+    bubble: Any
+    data: Any
+    weights: Any
+    grads: Any
+    optimizer: Any
+    activations: Any
+    flops: Any
+    peak: Any
+    tokens: Any
+    spread: Any
+
+    @property
+    def seconds(self):
+        """Seconds by cause, {cause: seconds}."""
+        return {cause: getattr(self, cause) for cause in CAUSES}
+
+    @property
+    def bytes(self):
+        """Bytes by kind, {kind: bytes}."""
+        return {kind: getattr(self, kind) for kind in KINDS}
+
+    @property
+    def time(self):
+        """Seconds of the whole step."""
+        return sum(self.seconds.values())
+
+    @property
+    def memory(self):
+        """Bytes on the device that needs most."""
+        return sum(self.bytes.values())
+
+    @property
+    def mfu(self):
+        """Model FLOP over what the device could have done at dense peak."""
+        return model_flops_utilization(self.flops, 1, self.peak, self.time)
+
+    @property
+    def token_rate(self):
+        """Tokens per second of the whole cluster."""
+        return self.tokens/self.time
+
+    def interval(self, deviations=1.0):
+        """(low, high) seconds: the time divided and multiplied by its error factor."""
+        factor = interval_factor(self.spread, deviations)
+        return self.time/factor, self.time*factor
+
+
+def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, attention=ATTENTION, network=NETWORK,
+             compute_spread=COMPUTE_SPREAD, network_spread=NETWORK_SPREAD,
+             library_spread=LIBRARY_SPREAD, weight=2, grad=2, optimizer=12):
+    """The Step this dense model takes on this cluster under this layout, sequences of seq_len tokens.
+
+    Overlap, by name: gradient and weight traffic of the data-parallel ranks hides behind arithmetic
+    (zero 0 to 2: behind the backward pass of the last micro-batch; zero 3: behind each whole
+    micro-batch, whose weights it gathers twice); every other message is waited for. Attention is causal.
+
+    matmul, attention, network   shares of the device's measured matmul ceiling, and of a link's bandwidth
+    ..._spread        standard deviation of the logarithm of the time of arithmetic, of messages, of everything
+    weight, grad, optimizer   bytes per parameter
+
+    Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises ValueError for a
+    model with experts, and for a device without a measured ceiling in this format. The context term
+    is not confronted with published runs: no dense 16-bit row of the table has one.
+    """
+    if model.experts:
+        raise ValueError(f"{model.name} has experts: this estimate knows dense models only")
+    device, lay = cluster.device, layout
+    ceiling = device.ceiling(format)
+    m, layers = lay.microbatches, model.layers/lay.pp
+    tokens = lay.batch*seq_len
+    y = lay.microbatch*seq_len/lay.cp                          # tokens of a micro-batch on one device
+    residual = 2*y*model.hidden                                # bytes of the residual stream, 16 bits
+    params = model.params/(lay.tp*lay.pp)
+
+    def flops(per_weight, per_pair):
+        return tokens*train_flops_per_token(model.matmul_params, model.layers, model.attention_width, seq_len/2,
+                                            per_weight=per_weight, per_pair=per_pair)
+
+    def stream(nbytes):
+        return roofline_time(0, nbytes, ceiling, device.bandwidth)
+
+    def all_reduce(n, ranks, stride):
+        """Ranks `stride` apart, as many of a group in a node as fit."""
+        inside = minimum(ranks, maximum(cluster.node/stride, 1))
+        return two_level_all_reduce_time(n, inside, ranks/inside, cluster.inner.alpha, network*cluster.inner.beta,
+                                         cluster.outer.alpha, network*cluster.outer.beta)
+
+    layer = (activation_bytes_per_layer(y, model.hidden, lay.tp, lay.seq_ranks)
+             + lay.scores*score_bytes_per_layer(y, seq_len, model.heads, lay.tp))
+    products = training_time(flops(6 + 2*lay.recompute, 0), lay.devices, ceiling, matmul)
+    scores = training_time(flops(0, 12 + 4*lay.recompute), lay.devices, ceiling, attention)
+    pointwise = m*layers*stream(activation_traffic(layer, lay.recompute))
+    tensor = m*layers*(4 + 2*lay.recompute)*all_reduce(residual, lay.tp, 1)
+    context = m*layers*3/2*all_reduce(4*y*lay.cp*model.kv_width/lay.tp, lay.cp, lay.tp)
+    send = message_time(residual/lay.seq_ranks, cluster.outer.alpha, network*cluster.outer.beta)
+    pipeline = 2*m*(lay.chunks - 1/lay.pp)*send
+
+    busy = products + scores + pointwise + tensor + context + pipeline
+    pieces = lay.pp*lay.chunks
+    slowest = ceil(model.layers/pieces)*pieces/model.layers     # layers of the fullest stage over the mean
+    bubble = busy*(slowest/(1 - pipeline_bubble(lay.pp, m*lay.chunks)) - 1)
+
+    passes = {0: 2*grad, 1: grad + weight, 2: grad + weight, 3: grad + 2*weight}[lay.zero]
+    traffic = all_reduce(params*passes/2, lay.replicas, lay.tp)
+    times, share = (m, 1) if lay.zero == 3 else (1, (4 + 2*lay.recompute)/(6 + 2*lay.recompute))
+    window = share*busy/m
+    data = times*(overlapped_step_time(0, window, traffic, layers) - window)
+
+    state = dict(weights=model_state_bytes(params, weight, 0, 0, lay.weight_ranks),
+                 grads=model_state_bytes(params, 0, grad, 0, grad_ranks=lay.grad_ranks),
+                 optimizer=model_state_bytes(params, 0, 0, optimizer, optimizer_ranks=lay.optimizer_ranks))
+    update = stream(2*sum(state.values()))
+
+    seconds = dict(matmul=products, attention=scores, pointwise=pointwise, update=update, tensor=tensor, context=context,
+                   pipeline=pipeline, bubble=bubble, data=data)
+    return Step(**seconds, **state, activations=_activations(model, lay, y, residual, layer, layers),
+                flops=flops(6, 12)/lay.devices, peak=device.peak(format), tokens=tokens,
+                spread=_spread(seconds, compute_spread, network_spread, library_spread))
+
+
+def _activations(model, lay, y, residual, layer, layers):
+    """Bytes of activations on the stage that needs most: the first, or the last with its logits."""
+    stored = residual/lay.seq_ranks
+    kept = lay.recompute*stored + (1 - lay.recompute)*layer
+    def stage(in_flight):
+        return recompute_bytes(layers*in_flight, 1, kept, lay.recompute*layer)
+    logits = 6*y*model.vocab/lay.tp                            # 16 bits, and their gradient in 32
+    return maximum(stage(minimum(lay.pp, lay.microbatches)), stage(1) + logits)
+
+
+def _spread(seconds, compute_spread, network_spread, library_spread):
+    """A factor's spread counts by its share of the time; the library's stretches all of it."""
+    total = sum(seconds.values())
+    talk = sum(seconds[cause] for cause in ("tensor", "context", "pipeline", "data"))
+    parts = (total - talk)/total*compute_spread, talk/total*network_spread, library_spread
+    return functools.reduce(combined_spread, parts)

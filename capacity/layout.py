@@ -1,0 +1,117 @@
+"""How a training step is cut over the devices of a cluster."""
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from . import specs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How many ranks each parallelism uses, what is sharded and recomputed, how the batch is cut.
+
+    batch      sequences in one optimizer step
+    microbatch sequences that one data-parallel rank handles at a time
+    dp, tp, pp, cp   data-, tensor-, pipeline-, context-parallel ranks; their product is the devices
+    ep         expert-parallel ranks, a part of dp*cp*tp and no factor of its own
+    chunks     model chunks of a pipeline rank; above 1 the schedule is interleaved
+    zero       0 replicates the model state over the data-parallel ranks, 1 shards the optimizer
+               state, 2 the gradients too, 3 the weights too
+    recompute  share of each layer's forward pass that is done again in the backward pass
+    sequence_parallel   True where the tensor-parallel ranks also share what lies between matmuls
+    scores     share of the attention scores that is kept for the backward pass; 0 for a fused kernel
+
+    Numbers may be arrays or symbols; `zero` and `sequence_parallel` are choices, and choices are
+    Python. Raises ValueError, naming the field, for a count below 1, a share below 0 or an unknown
+    stage.
+    """
+    batch: Any
+    microbatch: Any = 1
+    dp: Any = 1
+    tp: Any = 1
+    pp: Any = 1
+    cp: Any = 1
+    ep: Any = 1
+    chunks: Any = 1
+    zero: int = 1
+    recompute: Any = 0
+    sequence_parallel: bool = False
+    scores: Any = 0
+
+    def __post_init__(self):
+        specs.at_least(1, batch=self.batch, microbatch=self.microbatch, dp=self.dp, tp=self.tp,
+                       pp=self.pp, cp=self.cp, ep=self.ep, chunks=self.chunks)
+        specs.at_least(0, recompute=self.recompute, scores=self.scores)
+        if self.zero not in (0, 1, 2, 3):
+            raise ValueError(f"zero = {self.zero!r}: 0, 1, 2 or 3 is wanted")
+
+    @property
+    def devices(self):
+        """Devices of the whole layout."""
+        return self.dp*self.cp*self.tp*self.pp
+
+    @property
+    def microbatches(self):
+        """Micro-batches that each data-parallel rank handles in one step."""
+        return self.batch/(self.dp*self.microbatch)
+
+    @property
+    def replicas(self):
+        """Ranks that hold the same part of the model before anything is sharded."""
+        return self.dp*self.cp
+
+    @property
+    def weight_ranks(self):
+        """Ranks that share one part's weights."""
+        return self.replicas if self.zero >= 3 else 1
+
+    @property
+    def grad_ranks(self):
+        """Ranks that share one part's gradients."""
+        return self.replicas if self.zero >= 2 else 1
+
+    @property
+    def optimizer_ranks(self):
+        """Ranks that share one part's optimizer state."""
+        return self.replicas if self.zero >= 1 else 1
+
+    @property
+    def seq_ranks(self):
+        """Ranks that share the activations between matmuls."""
+        return self.tp if self.sequence_parallel else 1
+
+    def check(self, model, cluster):
+        """The reasons this layout is illegal for the model on the cluster, as sentences; () if none.
+
+        For a layout of numbers; raises TypeError for arrays and symbols.
+        """
+        numbers = self.batch, self.microbatch, self.dp, self.tp, self.pp, self.cp, self.ep, self.chunks
+        if not all(isinstance(x, Real) for x in numbers):
+            raise TypeError("check() judges one layout of numbers, not arrays or symbols")
+        wrong = []
+
+        def demand(holds, sentence):
+            if not holds:
+                wrong.append(sentence)
+
+        demand(self.devices == cluster.devices,
+               f"dp*cp*tp*pp = {self.dp}*{self.cp}*{self.tp}*{self.pp} is {self.devices}, and the cluster "
+               f"has {cluster.devices} devices.")
+        demand(self.batch % (self.dp*self.microbatch) == 0,
+               f"A batch of {self.batch} sequences does not divide into {self.dp} ranks times micro-batches "
+               f"of {self.microbatch}.")
+        demand(model.heads % self.tp == 0,
+               f"{model.heads} attention heads do not divide over tp = {self.tp}.")
+        demand(max(model.kv_heads, self.tp) % min(model.kv_heads, self.tp) == 0,
+               f"{model.kv_heads} key-value heads and tp = {self.tp}: neither divides the other.")
+        demand(model.ffn % self.tp == 0,
+               f"A feed-forward width of {model.ffn} does not divide over tp = {self.tp}.")
+        demand(model.layers >= self.pp*self.chunks,
+               f"{model.layers} layers are too few for pp*chunks = {self.pp*self.chunks} pieces.")
+        demand(self.chunks == 1 or self.pp > 1,
+               f"chunks = {self.chunks} needs a pipeline to interleave, and pp is 1.")
+        demand(self.dp*self.cp*self.tp % self.ep == 0,
+               f"ep = {self.ep} does not divide dp*cp*tp = {self.dp*self.cp*self.tp}.")
+        demand(self.ep == 1 or model.experts is not None and model.experts.count % self.ep == 0,
+               f"ep = {self.ep} does not divide the experts of {model.name or 'the model'}.")
+        return tuple(wrong)

@@ -1,0 +1,87 @@
+"""Training runs that their owners measured and published, as nouns of this package."""
+import csv
+import functools
+import re
+from dataclasses import dataclass, field, replace
+
+from . import specs
+from .hardware import Cluster, accelerator, cluster
+from .layout import Layout
+from .models import Transformer
+
+# accelerator of the table -> (device, cluster whose links its nodes have)
+MACHINES = {"A100-40GB": ("a100-40gb", "dgx-a100"), "A100-80GB": ("a100-80gb", "dgx-a100"),
+            "H100-80GB": ("h100-sxm", "dgx-h100"), "H100-96GB-500W": ("h100-sxm", "dgx-h100"),
+            "H200": ("h200", "dgx-h100"), "B200": ("b200", "dgx-b200")}
+SOURCES = {"bigscience-bloom": "bloom-chronicles", "google-gpu-recipes": "gpu-recipes", "google-maxtext": "maxtext",
+           "gpt-neox-2022": "black2022", "huggingface-nanotron": "nanotron", "internlm-internevo": "internevo2024",
+           "korthikanti-2022": "korthikanti2022", "mosaicml-llm-foundry": "llm-foundry", "mt-nlg-2022": "smith2022",
+           "narayanan-2021": "narayanan2021", "nvidia-megatron-lm": "megatron-lm-2020",
+           "pytorch-torchtitan": "torchtitan", "stas-ml-engineering": "bekman-upgrade"}       # keys of references.bib
+RECOMPUTE = {"none": 0, "selective": 0, "full": 1}      # selective: attention's core, which fused kernels redo anyway
+NIC = re.compile(r"(?:(\d+)x)?([\d.]+) ([GT])b/s.*per (node|GPU)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One published training step: what ran on what, cut how, and the seconds it took.
+
+    key      row of specs/published_runs.csv;  source  key of references.bib;  row  the row itself, texts
+    seconds  one optimizer step, derived from the quantity that the source printed
+    """
+    key: str
+    source: str
+    model: Transformer
+    cluster: Cluster
+    layout: Layout
+    seq_len: int
+    seconds: float
+    row: dict = field(repr=False, hash=False)
+
+
+@functools.cache
+def published_rows():
+    """Every row of specs/published_runs.csv as a dict of texts, in the order of the file."""
+    with open(specs.HERE/"published_runs.csv", newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
+@functools.cache
+def published_runs():
+    """The rows that `estimate` speaks of, as Runs: whole steps of dense pre-training in 16 bits on NVIDIA devices
+    with a measured matmul ceiling, every predictor published, nothing offloaded to the host.
+    """
+    def speaks(row):
+        return (row["scope"] == "e2e" and row["task"] == "pretrain" and row["complete"] == "y" and not row["n_experts"]
+                and row["precision"].startswith(("bf16", "fp16")) and row["accelerator"] in MACHINES
+                and row["offload"] in ("", "n"))
+    return tuple(_run(row) for row in published_rows() if speaks(row))
+
+
+def _run(row):
+    def count(name, default=1):
+        return int(float(row[name])) if row[name] else default
+    shape = Transformer(
+        name=row["model"], layers=count("n_layers"), hidden=count("hidden"), ffn=count("ffn"), heads=count("n_heads"),
+        kv_heads=count("n_kv_heads"), head_dim=count("head_dim"), vocab=count("vocab"),
+        gated=int(row["gated_mlp"] == "y"), tied=int(row["tied_embeddings"] == "y"), source=SOURCES[row["source"]])
+    layout = Layout(
+        batch=count("global_batch"), microbatch=count("micro_batch"), dp=count("dp"), tp=count("tp"), pp=count("pp"),
+        cp=count("cp"), chunks=count("vpp"), zero=int(row["dp_sharding"][4]), recompute=RECOMPUTE[row["recompute"]],
+        sequence_parallel=row["sequence_parallel"] == "y")
+    return Run(key=row["row_id"], source=SOURCES[row["source"]], model=shape, cluster=_machine(row), layout=layout,
+               seq_len=count("seq_len"), seconds=float(row["d_step_s"]), row=row)
+
+
+def _machine(row):
+    """The reference machine of the row's accelerator, its network replaced where the source states one."""
+    device, name = MACHINES[row["accelerator"]]
+    machine = replace(cluster(name, int(row["num_accelerators"])), device=accelerator(device))
+    stated = NIC.search(row["interconnect"])
+    if not stated or len(machine.levels) == 1:
+        return machine
+    adapters, speed, prefix, owner = stated.groups()
+    bits = int(adapters or 1)*float(speed)*{"G": 1e9, "T": 1e12}[prefix]
+    beta = bits/8/(machine.node if owner == "node" else 1)
+    link = replace(machine.outer, name=row["interconnect"], beta=beta, source=SOURCES[row["source"]])
+    return replace(machine, levels=(machine.levels[0], *(replace(x, link=link) for x in machine.levels[1:])))
