@@ -56,15 +56,15 @@ def pipelined_two_level_all_reduce_time(n: Bytes, node_size: Count, nodes: Count
 
 
 @formula(chapter="03-cluster-memory-hierarchy", source="derived")
-def rail_ring_all_reduce_time(n: Bytes, node_size: Count, nodes: Group, beta1: BytesPerSecond, alpha2: Seconds,
-                              beta2: BytesPerSecond) -> Seconds:
+def rail_ring_all_reduce_time(n: Bytes, node_size: Group, nodes: Group, alpha1: Seconds, beta1: BytesPerSecond,
+                              alpha2: Seconds, beta2: BytesPerSecond) -> Seconds:
     """All-reduce as G rings over all N*G devices, a slice of the buffer each, one NIC of every node each.
 
-    A device forwards G - 1 slices inside its node and one through its NIC; every step waits for the slower
-    of the two, and for the latency between nodes.
+    In a step a device passes the pieces of G - 1 rings on inside its node and one through its NIC; the step
+    lasts as long as the slower of the two.
     """
-    return 2*(nodes*node_size - 1)*(
-        alpha2 + n/(nodes*node_size*node_size)*maximum((node_size - 1)/beta1, 1/beta2))
+    return 2*(nodes*node_size - 1)*maximum(alpha1 + n*(node_size - 1)/(nodes*node_size*node_size*beta1),
+                                           alpha2 + n/(nodes*node_size*node_size*beta2))
 
 
 @formula(chapter="03-cluster-memory-hierarchy", source="derived")
