@@ -151,14 +151,14 @@
     let out = "";
     for (const v of xs) {
       const text = show(v, xunit), half = width(text)/2;
-      out += stroke(`M${fixed(X(v))} ${y0}V${y1}`, "currentColor", 1, "", 'stroke-opacity=".11"');
+      out += stroke(`M${fixed(X(v))} ${y0}V${y1}`, "currentColor", 1, "", 'stroke-opacity="0.11"');
       out += words(Math.max(Math.min(X(v), W - half), half), y1 + 17, text, "middle", BLACK);
     }
     for (const v of ys) {
-      out += stroke(`M${fixed(x0)} ${fixed(Y(v))}H${fixed(x1)}`, "currentColor", 1, "", 'stroke-opacity=".16"');
+      out += stroke(`M${fixed(x0)} ${fixed(Y(v))}H${fixed(x1)}`, "currentColor", 1, "", 'stroke-opacity="0.16"');
       out += words(x0 - 7, Y(v) + 4, show(v, yunit), "end", BLACK);
     }
-    return out + stroke(`M${fixed(x0)} ${y1}H${fixed(x1)}`, "currentColor", 1, "", 'stroke-opacity=".55"');
+    return out + stroke(`M${fixed(x0)} ${y1}H${fixed(x1)}`, "currentColor", 1, "", 'stroke-opacity="0.55"');
   }
   const widest = (values, unit) => most(values.map((v) => width(show(v, unit))), 0);
   function thin(axis, n, pixels) {
@@ -205,7 +205,7 @@
       seen.forEach((i, k) => {
         const [u, w] = ends[i], v = at[k], c = curves[i];
         if (Math.abs(v - w) > 3 || u < x1 - 3)
-          out += stroke(`M${fixed(u + 2)} ${fixed(w)}L${fixed(x1 + 8)} ${fixed(v)}`, ink(c.color), 1, "", 'stroke-opacity=".6"');
+          out += stroke(`M${fixed(u + 2)} ${fixed(w)}L${fixed(x1 + 8)} ${fixed(v)}`, ink(c.color), 1, "", 'stroke-opacity="0.6"');
         out += words(x1 + 10, v + 4, c.label, "start", `fill="${pen(c.color)}"`);
       });
     }

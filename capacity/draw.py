@@ -1,19 +1,22 @@
-"""The picture of an explorer as SVG text, its table and its readouts, from its specification and numbers.
+"""The picture of an explorer as SVG text, its table and its readouts, from numbers.
 
-`_static/explore.js` is the same code in JavaScript, function by function: a reader sees one picture with a
-kernel and without. A test compares the two. Nothing here knows sympy, widgets or files.
+`_static/explore.js` is the same code in JavaScript, function by function: a reader sees one
+picture with a kernel and without. A test compares the two. Nothing here knows sympy or widgets.
 
-A specification S is the dict of Explorer.spec(); the numbers D are those of Explorer.numbers(). Lengths are
-pixels: W is the width of the picture, and one unit of the SVG is one pixel, so text never shrinks.
+A specification S is the dict of Explorer.spec(); the numbers D are those of Explorer.numbers().
+Lengths are pixels: W is the width of the picture, and one unit of the SVG is one pixel, so text
+never shrinks.
 """
 import math
 from html import escape
 
 from .units import show
 
-FONT, ROW, WIDE = 12.5, 19, 520              # text size, line of text, from which width labels stand on the lines
+FONT, ROW = 12.5, 19            # height of text, of a row of the legend
+WIDE = 520                      # from this width on, names stand beside the lines
 YEAR = 365.25*86400
-LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000, 2*YEAR, 10*YEAR, 100*YEAR, 1e3*YEAR, 1e4*YEAR, 1e5*YEAR]
+LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000] \
+    + [YEAR*m for m in (2, 10, 100, 1e3, 1e4, 1e5)]
 FINE = [60*m for m in (1, 2, 5, 10, 20, 40)] + [3600*m for m in (1, 2, 5, 10, 20)] \
     + [86400*m for m in (2, 5, 10, 20, 50, 100, 200)] + [YEAR*m for m in (1, 2, 5, 10, 20, 50, 100)]
 
@@ -21,8 +24,8 @@ FINE = [60*m for m in (1, 2, 5, 10, 20, 40)] + [3600*m for m in (1, 2, 5, 10, 20
 # ---- numbers on an axis ------------------------------------------------------------------------
 def width(text):
     """A fair guess of how wide `text` is: a browser may use any font, and Python has none."""
-    return FONT*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@" else .69 if "A" <= c <= "Z"
-                    else .58 for c in text)
+    return FONT*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@"
+                    else .69 if "A" <= c <= "Z" else .58 for c in text)
 
 
 def ten(power):
@@ -30,16 +33,17 @@ def ten(power):
 
 
 def rungs(unit, lo, hi, steps=(1,)):
-    """The round values of a log axis around lo..hi: steps of decades, or minutes, hours, days and years."""
-    out = [m*ten(k) for k in range(math.floor(math.log10(lo)) - 1, math.ceil(math.log10(hi)) + 2) for m in steps]
+    """The round values of a log axis around lo..hi: steps of decades, or minutes, hours, days."""
+    powers = range(math.floor(math.log10(lo)) - 1, math.ceil(math.log10(hi)) + 2)
+    out = [m*ten(k) for k in powers for m in steps]
     if unit == "s" and hi > 120:
         out = [v for v in out if v < 60] + (LONG if len(steps) == 1 else FINE)
     return out
 
 
 def nice_step(lo, hi, n, unit):
-    """The smallest 1-2-5 step that cuts lo..hi into at most n parts, counted in the unit that is shown."""
-    size = next((u for u in (YEAR, 86400, 3600, 60) if hi >= 2*u), 1) if unit == "s" and hi >= 120 else 1
+    """The smallest 1-2-5 step that cuts lo..hi into at most n parts, in the unit that is shown."""
+    size = next((u for u in (YEAR, 86400, 3600, 60) if unit == "s" and hi >= 2*u), 1)
     raw = (hi - lo)/size/n
     p = ten(math.floor(math.log10(raw)))
     return size*p*next(m for m in (1, 2, 5, 10) if raw <= m*p*(1 + 1e-9))
@@ -55,24 +59,26 @@ def ticks(axis, n):
     def inside(values):
         return [v for v in values if lo*(1 - 1e-9) <= v <= hi*(1 + 1e-9)]
     a, b = math.log2(lo), math.log2(hi)
-    if axis.get("whole") and unit == "" and a % 1 == 0 and b % 1 == 0 and (axis.get("binary") or b - a <= 20):
+    few = axis.get("binary") or b - a <= 20
+    if axis.get("whole") and unit == "" and a % 1 == 0 and b % 1 == 0 and few:
         s = max(1, math.ceil((b - a)/(n - 1)))
         return [2.0**k for k in range(int(a), int(b) + 1, s)]
-    coarse = inside(rungs(unit, lo, hi))
+    coarse, long = inside(rungs(unit, lo, hi)), unit == "s" and hi > 120
     if len(coarse) < 4:
         fine = inside(rungs(unit, lo, hi, (1, 2, 5)))
-        fine = fine if len(fine) <= n else fine[::2] if unit == "s" and hi > 120 else inside(rungs(unit, lo, hi, (1, 3)))
+        if len(fine) > n:
+            fine = fine[::2] if long else inside(rungs(unit, lo, hi, (1, 3)))
         if len(fine) < 2:
             return ticks({**axis, "scale": "linear"}, n)
         return coarse if len(fine) > n else fine
     s = next(s for s in (1, 2, 3, 4, 6, 9, 12, 24) if -(-len(coarse)//s) <= n)
-    if s > 1 and not (unit == "s" and hi > 120):
+    if s > 1 and not long:
         return [v for v in coarse if round(math.log10(v)) % s == 0]
     return coarse[::s]
 
 
 def span(values, axis, n):
-    """The range of an axis that holds `values`, rounded outwards so that it rests while a slider moves."""
+    """The range of an axis that holds `values`, rounded outwards: it rests while a slider moves."""
     log, unit, lo, hi = axis["scale"] == "log", axis["unit"], axis.get("lo"), axis.get("hi")
     values = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
     a, b = (min(values), max(values)) if values else (1, 10)
@@ -98,24 +104,26 @@ def scaler(axis, lo, hi, a, b):
 
 
 # ---- pieces of SVG -----------------------------------------------------------------------------
+COLORS = {"compute": "#0072B2", "network": "#D55E00", "memory": "#009E73", "measured": "#CC79A7",
+          "limit": "#E69F00", "idle": "#999999"}        # as capacity.plot, which loads matplotlib
+PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))"
+HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4" stroke-linejoin="round"'
+BLACK = 'fill="currentColor"'
+SOFT, BOLD = f'{BLACK} fill-opacity=".8"', f'{BLACK} font-weight="600" {HALO}'
+
+
 def ink(color):
     return "currentColor" if color == "other" else f"var(--cx-{color},{COLORS[color]})"
 
 
 def pen(color):
-    """The colour for text: the line's colour, drawn towards the page's own so that it can be read."""
-    return "currentColor" if color == "other" else f"color-mix(in srgb,{ink(color)} 58%,currentColor)"
+    """The colour for text: the line's, drawn towards the page's own so that it can be read."""
+    return ink(color) if color == "other" else f"color-mix(in srgb,{ink(color)} 58%,currentColor)"
 
 
 def on(color):
     """The colour for text that stands on a filled bar."""
-    return {"compute": "var(--cx-on-compute,#fff)", "other": "var(--cx-paper,var(--jp-layout-color0,#fff))"}.get(color, "#111")
-
-
-COLORS = {"compute": "#0072B2", "network": "#D55E00", "memory": "#009E73", "measured": "#CC79A7",
-          "limit": "#E69F00", "idle": "#999999"}          # as capacity.plot.COLOR, which loads matplotlib
-HALO = ('paint-order="stroke" stroke="var(--cx-paper,var(--jp-layout-color0,#fff))" stroke-width="4" '
-        'stroke-linejoin="round"')
+    return {"compute": "var(--cx-on-compute,#fff)", "other": PAPER}.get(color, "#111")
 
 
 def words(x, y, text, anchor="start", more=""):
@@ -123,7 +131,8 @@ def words(x, y, text, anchor="start", more=""):
 
 
 def stroke(d, color, weight, dash="", more=""):
-    return f'<path d="{d}" stroke="{color}" stroke-width="{weight}" stroke-dasharray="{dash}" {more}/>'
+    return (f'<path d="{d}" stroke="{color}" stroke-width="{weight}" '
+            f'stroke-dasharray="{dash}" {more}/>')
 
 
 def frame(S, W, H, inner, says):
@@ -132,16 +141,17 @@ def frame(S, W, H, inner, says):
 
 
 def legend(items, W):
-    """Rows of 'sample, name' that fill the width; items are (label, color, dash or None). Returns text, height."""
+    """Rows of 'sample, name' that fill the width, and their height; items: label, color, dash."""
     out, x, y = "", 0, 13
     for label, color, dash in items:
         w = 30 + width(label)
         if x and x + w > W:
             x, y = 0, y + ROW
-        out += (f'<rect x="{x:.1f}" y="{y - 10}" width="12" height="12" rx="2" fill="{ink(color)}"/>' if dash is None
-                else stroke(f"M{x:.1f} {y - 4}h24", ink(color), 2.5, dash))
-        out += words(x + (18 if dash is None else 30), y, label, more='fill="currentColor"')
-        x += w + (6 if dash is None else 18)
+        block = dash is None
+        out += (f'<rect x="{x:.1f}" y="{y - 10}" width="12" height="12" rx="2" '
+                f'fill="{ink(color)}"/>' if block else stroke(f"M{x:.1f} {y - 4}h24", ink(color), 2.5, dash))
+        out += words(x + (18 if block else 30), y, label, more=BLACK)
+        x += w + (6 if block else 18)
     return out, y + 9
 
 
@@ -160,23 +170,29 @@ def spread(ys, gap, top, bottom):
 
 def grid(X, Y, x0, x1, y0, y1, xs, ys, xunit, yunit, W):
     """Light lines at the ticks, the ticks themselves and the base line."""
+    def line(d, opacity):
+        return stroke(d, "currentColor", 1, more=f'stroke-opacity="{opacity}"')
     out = ""
     for v in xs:
         text = show(v, xunit)
         half = width(text)/2
-        out += stroke(f"M{X(v):.1f} {y0}V{y1}", "currentColor", 1, more='stroke-opacity=".11"')
-        out += words(max(min(X(v), W - half), half), y1 + 17, text, "middle", 'fill="currentColor"')
+        out += line(f"M{X(v):.1f} {y0}V{y1}", .11)
+        out += words(max(min(X(v), W - half), half), y1 + 17, text, "middle", BLACK)
     for v in ys:
-        out += stroke(f"M{x0:.1f} {Y(v):.1f}H{x1:.1f}", "currentColor", 1, more='stroke-opacity=".16"')
-        out += words(x0 - 7, Y(v) + 4, show(v, yunit), "end", 'fill="currentColor"')
-    return out + stroke(f"M{x0:.1f} {y1}H{x1:.1f}", "currentColor", 1, more='stroke-opacity=".55"')
+        out += line(f"M{x0:.1f} {Y(v):.1f}H{x1:.1f}", .16)
+        out += words(x0 - 7, Y(v) + 4, show(v, yunit), "end", BLACK)
+    return out + line(f"M{x0:.1f} {y1}H{x1:.1f}", .55)
+
+
+def widest(values, unit):
+    return max((width(show(v, unit)) for v in values), default=0)
 
 
 def thin(axis, n, pixels):
     """As many ticks, at most n, as fit side by side."""
     while n > 2:
         out = ticks(axis, n)
-        if (len(out) - 1)*(max((width(show(v, axis["unit"])) for v in out), default=0) + 14) <= pixels:
+        if (len(out) - 1)*(widest(out, axis["unit"]) + 14) <= pixels:
             return out
         n -= 1
     return ticks(axis, 2)
@@ -185,22 +201,23 @@ def thin(axis, n, pixels):
 # ---- lines and points --------------------------------------------------------------------------
 def lines(S, D, W):
     """Curves over x with marked points, as an SVG W pixels wide."""
-    x, y, curves, points = S["x"], S["y"], S["curves"], S["points"]
+    x, y, curves = S["x"], S["y"], S["curves"]
     log, wide = y["scale"] == "log", W >= WIDE
     room = max(width(c["label"]) for c in curves) + 16
     beside = wide and room <= .3*W and len(curves) <= 9
-    head, top = ("", 0) if beside else legend([(c["label"], c["color"], c["dash"]) for c in curves], W)
+    names = [(c["label"], c["color"], c["dash"]) for c in curves]
+    head, top = ("", 0) if beside else legend(names, W)
     y0, h = top + 26, 270 if wide else 215
     y1 = y0 + h
     n = 7 if wide else 6
     lo, hi = span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, n)
     ys = ticks({**y, "lo": lo, "hi": hi}, n)
-    x0 = max((width(show(v, y["unit"])) for v in ys), default=0) + 8
-    x1 = W - (room if beside else 10)
+    x0, x1 = widest(ys, y["unit"]) + 8, W - (room if beside else 10)
     X, Y = scaler(x, x["lo"], x["hi"], x0, x1), scaler(y, lo, hi, y1, y0)
-    out = head + words(0, top + 13, y["label"], more='fill="currentColor" fill-opacity=".8"')
-    out += grid(X, Y, x0, x1, y0, y1, thin(x, 7 if wide else 5, x1 - x0), ys, x["unit"], y["unit"], W)
-    out += words((x0 + x1)/2, y1 + 37, x["label"], "middle", 'fill="currentColor" fill-opacity=".8"')
+    xs = thin(x, 7 if wide else 5, x1 - x0)
+    out = head + words(0, top + 13, y["label"], more=SOFT)
+    out += grid(X, Y, x0, x1, y0, y1, xs, ys, x["unit"], y["unit"], W)
+    out += words((x0 + x1)/2, y1 + 37, x["label"], "middle", SOFT)
 
     px, marks, ends, says = [X(v) for v in D["xs"]], [], [], []
     inner = ""
@@ -208,7 +225,7 @@ def lines(S, D, W):
         d, pencil, end = "", "M", None
         for u, v in zip(px, values):
             if math.isfinite(v) and (v > 0 or not log):
-                w = min(max(Y(v), y0 - 400), y1 + 400)       # what leaves the picture is cut at its edge
+                w = min(max(Y(v), y0 - 400), y1 + 400)  # what leaves the picture is cut off
                 d += f"{pencil}{u:.1f} {w:.1f}"
                 pencil = "L"
                 if y0 - 1 <= w <= y1 + 1:
@@ -219,32 +236,42 @@ def lines(S, D, W):
         inner += stroke(d, ink(c["color"]), 2.4, c["dash"])
         ends.append(end)
         says.append(f"{c['label']}: {show(values[0], y['unit'])} to {show(values[-1], y['unit'])}")
-    out += (f'<svg class="cx-lines" x="0" y="{y0 - 2}" width="{W}" height="{h + 4}" viewBox="0 {y0 - 2} {W} {h + 4}"'
-            f' stroke-linejoin="round">{inner}</svg>')
+    out += (f'<svg class="cx-lines" x="0" y="{y0 - 2}" width="{W}" height="{h + 4}" '
+            f'viewBox="0 {y0 - 2} {W} {h + 4}" stroke-linejoin="round">{inner}</svg>')
     if beside:
         seen = [i for i, e in enumerate(ends) if e]
         for i, v in zip(seen, spread([ends[i][1] for i in seen], 16, y0, y1)):
-            u, w = ends[i]
+            (u, w), (name, color, _) = ends[i], names[i]
             if abs(v - w) > 3 or u < x1 - 3:
-                out += stroke(f"M{u + 2:.1f} {w:.1f}L{x1 + 8:.1f} {v:.1f}", ink(curves[i]["color"]), 1, more='stroke-opacity=".6"')
-            out += words(x1 + 10, v + 4, curves[i]["label"], more=f'fill="{pen(curves[i]["color"])}"')
-    return frame(S, W, y1 + 44, out + dots(points, D["points"], X, Y, x0, x1, y0, y1, x, log, marks), "; ".join(says))
+                d = f"M{u + 2:.1f} {w:.1f}L{x1 + 8:.1f} {v:.1f}"
+                out += stroke(d, ink(color), 1, more='stroke-opacity="0.6"')
+            out += words(x1 + 10, v + 4, name, more=f'fill="{pen(color)}"')
+    out += dots(S, D, X, Y, x0, x1, y0, y1, marks)
+    return frame(S, W, y1 + 44, out, "; ".join(says))
 
 
-def dots(points, places, X, Y, x0, x1, y0, y1, x, log, marks):
+SIDES = (("start", 9, 4), ("end", -9, 4), ("middle", 0, -10), ("middle", 0, 19),
+         ("start", 7, -8), ("start", 7, 17), ("end", -7, -8), ("end", -7, 17))
+
+
+def dots(S, D, X, Y, x0, x1, y0, y1, marks):
     """Marked points, each labelled on the side where its label covers least."""
-    seen = [(p, X(u), Y(v)) for p, (u, v) in zip(points, places)
-            if math.isfinite(u) and math.isfinite(v) and (u > 0 or x["scale"] != "log") and (v > 0 or not log)]
+    def on_scale(v, axis):
+        return math.isfinite(v) and (v > 0 or axis["scale"] != "log")
+
+    def overlap(a, b):
+        return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    seen = [(p, X(u), Y(v)) for p, (u, v) in zip(S["points"], D["points"])
+            if on_scale(u, S["x"]) and on_scale(v, S["y"])]
     seen = [(p, u, v) for p, u, v in seen if x0 - 1 <= u <= x1 + 1 and y0 - 1 <= v <= y1 + 1]
     boxes, out = [(u - 6, v - 6, u + 6, v + 6) for _, u, v in seen], ""
     for p, u, v in seen:
         w, best, least = width(p["label"]), None, math.inf
-        for anchor, dx, dy in (("start", 9, 4), ("end", -9, 4), ("middle", 0, -10), ("middle", 0, 19),
-                               ("start", 7, -8), ("start", 7, 17), ("end", -7, -8), ("end", -7, 17)):
+        for anchor, dx, dy in SIDES:
             left = u + dx - {"start": 0, "middle": w/2, "end": w}[anchor]
             box = (left - 2, v + dy - 11, left + w + 2, v + dy + 4)
             cost = sum(box[0] < a < box[2] and box[1] < b < box[3] for a, b in marks)
-            cost += sum(20 for b in boxes if box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3])
+            cost += 20*sum(overlap(box, b) for b in boxes)
             cost += 100*(box[0] < x0 or box[2] > x1 + 10 or box[1] < y0 - 12 or box[3] > y1)
             if cost < least:
                 least, best = cost, (anchor, dx, dy, box)
@@ -264,30 +291,33 @@ def bars(S, D, W):
     parts = {}
     for b, values in zip(S["bars"], D["bars"]):
         for p, v in zip(b["parts"], values):
-            parts.setdefault(p["label"], (p["label"] + (f" {show(v, unit)}" if one else ""), p["color"], None))
+            name = f"{p['label']} {show(v, unit)}" if one else p["label"]
+            parts.setdefault(p["label"], (name, p["color"], None))
     head, top = legend(parts.values(), W)
     y0 = top + (26 if limit else 6)
     names = [b["label"] for b in S["bars"]]
-    beside = wide and max(map(width, names)) <= .3*W
-    x0 = max(map(width, names))*1.06 + 10 if beside else 0
-    thick, step = 30, 44 if beside else 62
+    longest = max(map(width, names))
+    beside = wide and longest <= .3*W
+    x0 = longest*1.06 + 10 if beside else 0
+    step = 44 if beside else 62
     y1 = y0 + step*len(names) + (0 if beside else 4)
     lo, hi = span([*totals, *([D["limit"]] if limit else [])], y, 6)
-    x1 = W - max(width(show(t, unit)) for t in totals)*1.1 - 12
+    x1 = W - widest(totals, unit)*1.1 - 12
     X = scaler(y, lo, hi, x0, x1)
-    out = head + grid(X, None, x0, x1, y0 - 4, y1, thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0), [], unit, "", W)
-    out += words((x0 + x1)/2, y1 + 37, y["label"], "middle", 'fill="currentColor" fill-opacity=".8"')
+    xs = thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0)
+    out = head + grid(X, None, x0, x1, y0 - 4, y1, xs, [], unit, "", W)
+    out += words((x0 + x1)/2, y1 + 37, y["label"], "middle", SOFT)
     inner = cut = ""
     if limit:
         text = limit["label"].replace("{}", show(D["limit"], unit))
         u, half = X(D["limit"]), width(text)/2
         out += words(max(min(u, W - half), half), y0 - 11, text, "middle", f'fill="{pen("limit")}"')
         d = f"M{u:.1f} {y0 - 6}V{y1}"
-        cut = stroke(d, "var(--cx-paper,var(--jp-layout-color0,#fff))", 4.5) + stroke(d, ink("limit"), 2.5, "6 4")
+        cut = stroke(d, PAPER, 4.5) + stroke(d, ink("limit"), 2.5, "6 4")
     for k, (b, values, total) in enumerate(zip(S["bars"], D["bars"], totals)):
         v = y0 + step*k + (6 if beside else 24)
-        cut += (words(x0 - 9, v + 20, b["label"], "end", 'fill="currentColor"') if beside
-                else words(0, v - 6, b["label"], more=f'fill="currentColor" {HALO}'))
+        cut += (words(x0 - 9, v + 20, b["label"], "end", BLACK) if beside
+                else words(0, v - 6, b["label"], more=f"{BLACK} {HALO}"))
         at = 0
         for p, value in zip(b["parts"], values):
             if not (math.isfinite(value) and value > 0):
@@ -295,11 +325,13 @@ def bars(S, D, W):
             u, w = X(at), X(at + value) - X(at)
             at += value
             text = show(value, unit)
-            inner += (f'<rect x="{u:.1f}" y="{v}" width="{w:.1f}" height="{thick}" fill="{ink(p["color"])}" '
-                      f'stroke="var(--cx-paper,var(--jp-layout-color0,#fff))"><title>{escape(p["label"])}: {text}</title></rect>')
+            inner += (f'<rect x="{u:.1f}" y="{v}" width="{w:.1f}" height="30" '
+                      f'fill="{ink(p["color"])}" stroke="{PAPER}">'
+                      f'<title>{escape(p["label"])}: {text}</title></rect>')
             if width(text) + 10 < w:
-                inner += words(u + w/2, v + 20, text, "middle", f'fill="{on(p["color"])}" font-weight="600" aria-hidden="true"')
-        cut += words(X(at) + 7, v + 20, show(total, unit), more=f'fill="currentColor" font-weight="600" {HALO}')
+                style = f'fill="{on(p["color"])}" font-weight="600" aria-hidden="true"'
+                inner += words(u + w/2, v + 20, text, "middle", style)
+        cut += words(X(at) + 7, v + 20, show(total, unit), more=BOLD)
     out += f'<g class="cx-lines">{inner}</g>{cut}'
     says = "; ".join(f"{n}: {show(t, unit)}" for n, t in zip(names, totals))
     return frame(S, W, y1 + 44, out, says)
@@ -316,28 +348,33 @@ def readouts(S, D):
     out = ""
     for r, v in zip(S["readouts"], D["readouts"]):
         before, after = map(escape, r["text"].split("{}"))
-        value = r["words"][next(i for i, c in enumerate(v) if c)]["label"] if "words" in r else show(v, r["unit"])
+        value = r["words"][v.index(True)]["label"] if "words" in r else show(v, r["unit"])
         out += f"<p>{before}<strong>{escape(value)}</strong>{after}</p>"
     return out
 
 
 def rows(S, D, values_at):
     """The inside of the table of values: values_at(x) gives every curve at one x."""
-    def row(tag, head, cells, more=""):
-        kind = ("col", "th") if tag == "thead" else ("row", "td")
-        return (f'<tr><th scope="{kind[0]}">{escape(head)}</th>'
-                + "".join(f"<{kind[1]}{more}>{escape(c)}</{kind[1]}>" for c in cells) + "</tr>")
-    y = S["y"]
+    def row(head, cells, more="", scope="row", tag="td"):
+        return (f'<tr><th scope="{scope}">{escape(head)}</th>'
+                + "".join(f"<{tag}{more}>{escape(c)}</{tag}>" for c in cells) + "</tr>")
+
+    def say(values):
+        return [show(v, S["y"]["unit"]) for v in values]
+    columns = S["bars"] or S["curves"]
     if S["bars"]:
-        names = dict.fromkeys(p["label"] for b in S["bars"] for p in b["parts"])
-        columns = [dict(zip((p["label"] for p in b["parts"]), v)) for b, v in zip(S["bars"], D["bars"])]
-        body = [row("tbody", n, [show(c[n], y["unit"]) if n in c else "" for c in columns]) for n in names]
-        body.append(row("tbody", "total", [show(math.fsum(v), y["unit"]) for v in D["bars"]]))
+        parts = [dict(zip((p["label"] for p in b["parts"]), say(v)))
+                 for b, v in zip(S["bars"], D["bars"])]
+        names = dict.fromkeys(n for p in parts for n in p)
+        body = [row(n, [p.get(n, "") for p in parts]) for n in names]
+        body.append(row("total", say(map(math.fsum, D["bars"]))))
         if S["limit"]:
-            body.append(row("tbody", S["limit"]["label"].replace("{}", "").strip(), [show(D["limit"], y["unit"])]*len(columns)))
-        return f"<thead>{row('thead', y['label'], [b['label'] for b in S['bars']])}</thead><tbody>{''.join(body)}</tbody>"
-    body = [row("tbody", show(v, S["x"]["unit"]), [show(u, y["unit"]) for u in values_at(v)]) for v in ticks(S["x"], 7)]
-    body += [row("tbody", f"{p['label']} at {show(u, S['x']['unit'])}", [show(v, y["unit"])], f' colspan="{len(S["curves"])}"')
-             for p, (u, v) in zip(S["points"], D["points"])]
-    return (f"<thead>{row('thead', S['x']['label'], [c['label'] for c in S['curves']])}</thead>"
-            f"<tbody>{''.join(body)}</tbody>")
+            name = S["limit"]["label"].replace("{}", "").strip()
+            body.append(row(name, say([D["limit"]]*len(columns))))
+    else:
+        at, wide = S["x"]["unit"], f' colspan="{len(columns)}"'
+        body = [row(show(v, at), say(values_at(v))) for v in ticks(S["x"], 7)]
+        body += [row(f"{p['label']} at {show(u, at)}", say([v]), wide)
+                 for p, (u, v) in zip(S["points"], D["points"])]
+    head = row((S.get("x") or S["y"])["label"], [c["label"] for c in columns], "", "col", "th")
+    return f"<thead>{head}</thead><tbody>{''.join(body)}</tbody>"

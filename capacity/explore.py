@@ -1,20 +1,22 @@
 """explore(): one call, one figure with sliders, alive wherever the book is read.
 
-* JupyterLab with a kernel: ipywidgets; every move evaluates the expressions in numpy and draws an SVG.
-* The HTML book: the same SVG drawn by `_static/explore.js`, from JavaScript compiled out of the same
-  expressions; no kernel, no network.
+* JupyterLab with a kernel: ipywidgets; a move evaluates the expressions in numpy and draws an SVG.
+* The HTML book: the same SVG drawn by `_static/explore.js`, from JavaScript compiled out of the
+  same expressions; no kernel, no network.
 * No JavaScript, an untrusted notebook: the table inside the figure. PDF: the PNG beside it.
 
     explore("ring-vs-tree", title="Trees win for small messages, rings for large ones",
             x=Axis("n", 1*kB, 1*GB, "message", "B"), y=Y("time", "s"),
-            curves={"ring": ring_all_reduce_time, "recursive doubling": recursive_doubling_all_reduce_time},
+            curves={"ring": ring_all_reduce_time,
+                    "recursive doubling": (recursive_doubling_all_reduce_time, "network")},
             sliders=[Slider("P", 2, 4096, 64, "ranks"),
                      Slider("alpha", 1*us, 100*us, 10*us, "latency", "s", scale="log"),
                      Slider("beta", 1*GB, 1*TB, 50*GB, "bandwidth", "B/s", scale="log")],
             readouts=[("The two cost the same at {}.", crossover_size, "B")])
 
-An expression is a Formula, a sympy expression or a number. Symbols are sympy symbols or the argument names
-of the formulas. All values are SI floats of the symbol itself; a log slider never speaks in exponents.
+An expression is a Formula, a sympy expression or a number. Symbols are sympy symbols or the
+argument names of the formulas. All values are SI floats of the symbol itself; a log slider never
+speaks in exponents.
 """
 import base64
 import html
@@ -40,10 +42,10 @@ ROLES = list(draw.COLORS) + ["other"]
 class Slider:
     """A symbol that the reader moves through stops between lo and hi, starting at value.
 
-    symbol: sympy symbol, or the name of a formula's argument.  lo, hi, value: SI units of the symbol.
+    symbol: sympy symbol, or the name of a formula's argument.  lo, hi, value: its SI values.
     label: what the reader sees (the symbol's name by default).  unit: as for capacity.show.
-    scale: "linear" or "log".  stops: how many, equally spaced on that scale; without it they are round
-    values (1-2-5 on a log slider, or powers of two for a whole number between two powers of two).
+    scale: "linear" or "log".  stops: how many, equally spaced on that scale; without it they are
+    round values (1-2-5 on a log slider, or powers of two for a whole number between two of them).
     lo, hi and value are always stops.  choices: instead of all that, a list of values or a dict
     {"what the reader sees": value}; value must be one of them, or a key of the dict.
     Raises ValueError naming the slider if value is not between lo and hi or not a choice.
@@ -60,17 +62,19 @@ class Slider:
 
     def __post_init__(self):
         if self.scale not in ("linear", "log"):
-            raise ValueError(f"slider {self.name}: scale is {self.scale!r}; allowed are 'linear' and 'log'")
+            raise ValueError(f"slider {self.name}: scale is {self.scale!r}, not linear or log")
         if self.choices is not None:
             known = self.choices if isinstance(self.value, str) else self.choices_as_floats()
             if self.value not in known:
-                raise ValueError(f"slider {self.name}: value {self.value!r} is none of the choices {list(self.choices)}")
+                raise ValueError(f"slider {self.name}: value {self.value!r} is none of the choices "
+                                 f"{list(self.choices)}")
         elif None in (self.lo, self.hi, self.value):
             raise ValueError(f"slider {self.name} needs lo, hi and value, or choices and value")
         elif not self.lo < self.hi:
             raise ValueError(f"slider {self.name}: lo {self.lo:g} must be below hi {self.hi:g}")
         elif not self.lo <= self.value <= self.hi:
-            raise ValueError(f"slider {self.name}: value {self.value:g} is outside {self.lo:g} to {self.hi:g}")
+            raise ValueError(f"slider {self.name}: value {self.value:g} is outside "
+                             f"{self.lo:g} to {self.hi:g}")
         elif self.scale == "log" and self.lo <= 0:
             raise ValueError(f"slider {self.name}: lo {self.lo:g} must be above 0 on a log scale")
         elif self.stops is not None and self.stops < 2:
@@ -90,27 +94,31 @@ class Slider:
         return float(self.choices[self.value] if isinstance(self.value, str) else self.value)
 
     def choices_as_floats(self):
-        return [float(v) for v in (self.choices.values() if isinstance(self.choices, Mapping) else self.choices)]
+        named = isinstance(self.choices, Mapping)
+        return [float(v) for v in (self.choices.values() if named else self.choices)]
 
     def positions(self, whole=False, binary=False):
         """The stops in order, as floats; whole numbers, or powers of two, if the symbol is one."""
         if self.choices is not None:
             return self.choices_as_floats()
         lo, hi = float(self.lo), float(self.hi)
-        if binary or whole and self.scale == "log" and self.stops is None and _power_of_two(lo) and _power_of_two(hi):
+        log, round_values = self.scale == "log", self.stops is None
+        twos = _power_of_two(lo) and _power_of_two(hi)
+        if binary or whole and log and round_values and twos:
             inner = [2.0**k for k in range(math.ceil(math.log2(lo)), math.floor(math.log2(hi)) + 1)]
-        elif self.stops is not None:
-            inner = (np.geomspace if self.scale == "log" else np.linspace)(lo, hi, self.stops).tolist()
-        elif self.scale == "log" and self.unit == "s" and hi > 120:
+        elif not round_values:
+            inner = (np.geomspace if log else np.linspace)(lo, hi, self.stops).tolist()
+        elif log and self.unit == "s" and hi > 120:
             inner = draw.rungs("s", lo, hi, (1, 2, 5))
-        elif self.scale == "log":
+        elif log:
             digits = (1, 2, 5) if hi/lo > 1.1e4 else (1, 1.5, 2, 3, 5, 7)
-            inner = [m*draw.ten(k) for k in range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1) for m in digits]
-            inner = [float(f"{v:.12g}") for v in inner]
+            powers = range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1)
+            inner = [float(f"{m*draw.ten(k):.12g}") for k in powers for m in digits]
         else:
             step = draw.nice_step(lo, hi, 50, self.unit)
             step = max(step, 1.0) if whole else step
-            inner = [float(f"{k*step:.12g}") for k in range(math.ceil(lo/step), math.floor(hi/step) + 1)]
+            inner = [float(f"{k*step:.12g}")
+                     for k in range(math.ceil(lo/step), math.floor(hi/step) + 1)]
         if whole and not binary:
             inner = [float(round(v)) for v in inner]
         return sorted({v for v in inner if lo < v < hi} | {lo, hi, float(self.value)})
@@ -133,7 +141,7 @@ class Axis:
 
     def __post_init__(self):
         if self.scale not in ("linear", "log"):
-            raise ValueError(f"axis {self.symbol}: scale is {self.scale!r}; allowed are 'log' and 'linear'")
+            raise ValueError(f"axis {self.symbol}: scale is {self.scale!r}, not log or linear")
         if not self.lo < self.hi:
             raise ValueError(f"axis {self.symbol}: lo {self.lo:g} must be below hi {self.hi:g}")
         if self.scale == "log" and self.lo <= 0:
@@ -144,8 +152,8 @@ class Axis:
 class Y:
     """The axis of values: of curves ("log" unless told) or of bars (always "linear").
 
-    lo and hi fix its ends; without them it holds what is drawn, rounded outwards so that it rests while
-    a slider moves, and a linear axis starts at 0.
+    lo and hi fix its ends; without them it holds what is drawn, rounded outwards so that it rests
+    while a slider moves, and a linear axis starts at 0.
     """
     label: str
     unit: str = ""
@@ -158,7 +166,8 @@ class Y:
             raise ValueError(f"y axis: scale is {self.scale!r}; allowed are 'log' and 'linear'")
 
 
-def explore(name, *, title, sliders, x=None, y=None, curves=None, bars=None, points=None, readouts=None, limit=None):
+def explore(name, *, title, sliders, x=None, y=None, curves=None, bars=None, points=None,
+            readouts=None, limit=None):
     """A figure with sliders that works in JupyterLab, in the built book, on a phone and on paper.
 
     name      slug, unique on its page: lower case, digits, hyphens
@@ -166,28 +175,28 @@ def explore(name, *, title, sliders, x=None, y=None, curves=None, bars=None, poi
     sliders   [Slider, ...], one for each free symbol
     x, y      Axis and Y
     curves    {"label": expr} lines over x
-    bars      {"bar": {"part": expr}} horizontal stacked bars, instead of curves; each with its total
+    bars      {"bar": {"part": expr}} horizontal stacked bars with totals, instead of curves
     limit     ("{} of HBM", expr): a line across the bars; {} becomes its value
     points    {"label": (expr, expr)} marked places on a picture of curves
     readouts  [("It takes {}.", expr, "s"), ("The run is {}.", {"short": cond, "long": True})]
               the first condition that holds gives the word; the last must be True
-    Where an expression stands, (expr, "network") also names its colour: compute, memory, network, idle,
-    measured, limit or other; a point is (x, y, "measured").
-    Raises ValueError naming what is wrong: a symbol without a slider, two sliders on one symbol, a slider
-    that moves nothing, stops outside a symbol's domain, an empty title, a doubled label.  Raises
-    NotImplementedError naming an expression that JavaScript cannot state.
+    Where an expression stands, (expr, "network") also names its colour: compute, memory, network,
+    idle, measured, limit or other; a point is (x, y, "measured").
+    Raises ValueError naming what is wrong: a symbol without a slider, two sliders on one symbol, a
+    slider that moves nothing, stops outside a symbol's domain, an empty title, a doubled label.
+    Raises NotImplementedError naming an expression that JavaScript cannot state.
     """
-    return Explorer(name, title, list(sliders), x, y, dict(curves or {}), dict(bars or {}), dict(points or {}),
-                    list(readouts or []), limit)
+    return Explorer(name, title, list(sliders), x, y, dict(curves or {}), dict(bars or {}),
+                    dict(points or {}), list(readouts or []), limit)
 
 
 class Explorer:
-    """A checked explorer: .spec() for JavaScript, .numbers(setting), .svg(setting), .widget(), .png()."""
+    """A checked explorer: .spec() for JavaScript, .numbers(setting), .svg(setting), .widget()."""
 
     def __init__(self, name, title, sliders, x, y, curves, bars, points, readouts, limit):
         self.name, self.title, self.sliders, self.x, self.y = name, title, sliders, x, y
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-            raise ValueError(f"explorer name {name!r}: allowed are lower-case words and digits joined by hyphens")
+            raise ValueError(f"explorer name {name!r}: allowed are lower-case words and hyphens")
         if not title or not title.strip():
             raise ValueError(f"{name}: the title is empty; it states the finding")
         if bool(curves) + bool(bars) != 1 and not (readouts and not bars):
@@ -203,13 +212,14 @@ class Explorer:
         if limit and not bars:
             raise ValueError(f"{name}: a limit needs bars")
         if bars and y.scale == "log":
-            raise ValueError(f"{name}: parts of a bar do not add on a log scale; use scale='linear'")
+            raise ValueError(f"{name}: parts of a bar do not add on a log scale; use 'linear'")
 
-        self._formulas = []                               # every Formula seen, for the domains of its arguments
+        self._formulas = []                             # every Formula seen: it knows domains
         self.curves = [self._item(k, v, i) for i, (k, v) in enumerate(curves.items())]
         for i, c in enumerate(self.curves):
             c["dash"] = DASHES[i % len(DASHES)]
-        self.bars = [{"label": k, "parts": [self._item(p, e, None) for p, e in parts.items()]} for k, parts in bars.items()]
+        self.bars = [{"label": k, "parts": [self._item(p, e, None) for p, e in parts.items()]}
+                     for k, parts in bars.items()]
         self._paint_parts()
         self.points = [self._point(k, v) for k, v in points.items()]
         self.readouts = [self._readout(r) for r in readouts]
@@ -228,21 +238,25 @@ class Explorer:
         except (sp.SympifyError, TypeError):
             expr = None
         if isinstance(value, str) or not isinstance(expr, (sp.Expr, sp.logic.boolalg.Boolean)):
-            raise ValueError(f"{self.name}: {what} is {value!r}; allowed are formulas, sympy expressions and numbers")
+            raise ValueError(f"{self.name}: {what} is {value!r}; allowed are formulas, sympy "
+                             "expressions and numbers")
         return expr
 
     def _color(self, role, what):
         if role not in ROLES:
-            raise ValueError(f"{self.name}: the colour of {what} is {role!r}; allowed are {', '.join(ROLES)}")
+            raise ValueError(f"{self.name}: the colour of {what} is {role!r}; allowed are "
+                             f"{', '.join(ROLES)}")
         return role
 
     def _item(self, label, value, index):
         value, role = value if isinstance(value, tuple) else (value, None)
-        color = self._color(role, label) if role else PALETTE[index % len(PALETTE)] if index is not None else None
+        color = (self._color(role, label) if role else
+                 PALETTE[index % len(PALETTE)] if index is not None else None)
         return {"label": label, "color": color, "expr": self._expr(value, label)}
 
     def _paint_parts(self):
-        colors = {}                                       # a part has one colour in every bar, and no other part has it
+        """Give a part one colour in every bar, which no other part has."""
+        colors = {}
         parts = [p for b in self.bars for p in b["parts"]]
         for p in parts:
             if p["color"] and colors.setdefault(p["label"], p["color"]) != p["color"]:
@@ -251,13 +265,15 @@ class Explorer:
         for p in parts:
             if p["label"] not in colors:
                 if not spare:
-                    raise ValueError(f"{self.name}: no colour is left for the part {p['label']!r}; {len(PALETTE)} parts at most")
+                    raise ValueError(f"{self.name}: no colour is left for the part {p['label']!r}; "
+                                     f"{len(PALETTE)} parts at most")
                 colors[p["label"]] = spare.pop(0)
             p["color"] = colors[p["label"]]
         for a in colors:
             for b in colors:
                 if a != b and colors[a] == colors[b]:
-                    raise ValueError(f"{self.name}: the parts {a!r} and {b!r} are both {colors[a]!r}")
+                    raise ValueError(f"{self.name}: the parts {a!r} and {b!r} are both "
+                                     f"{colors[a]!r}")
 
     def _point(self, label, value):
         px, py, *role = value
@@ -271,7 +287,8 @@ class Explorer:
         if isinstance(what, Mapping):
             words = [{"label": k, "expr": self._expr(c, text)} for k, c in what.items()]
             if not words or words[-1]["expr"] != True:    # noqa: E712  (sympy's true)
-                raise ValueError(f"{self.name}: the last word of the readout {text!r} must have the condition True")
+                raise ValueError(f"{self.name}: the last word of the readout {text!r} must have "
+                                 "the condition True")
             return {"text": text, "words": words}
         return {"text": text, "unit": unit[0] if unit else "", "expr": self._expr(what, text)}
 
@@ -305,8 +322,9 @@ class Explorer:
             if not symbols & (in_curves if control is self.x else set(free)):
                 named = {s: k for f in self._formulas for k, s in f.symbols.items()}
                 known = ", ".join(sorted({named.get(s, s.name) for s in free}))
-                raise ValueError(f"{self.name}: {kind} is in no {'curve' if control is self.x else 'expression'}; "
-                                 f"the symbols are {known or 'none'}")
+                place = "curve" if control is self.x else "expression"
+                raise ValueError(f"{self.name}: {kind} is in no {place}; the symbols are "
+                                 f"{known or 'none'}")
             self.args.append(tuple(sorted(symbols, key=str)))
             self._kinds.append(self._domain(symbols))
         for s, what in sorted(free.items(), key=lambda item: str(item[0])):
@@ -315,12 +333,14 @@ class Explorer:
                              for o, k in owner.items() if o.name == s.name), "")
                 raise ValueError(f"{self.name}: no slider for the symbol {s} of the {what}{twin}")
         if self.x:
-            for what, e in self._exprs():
-                if not what.startswith("curve") and e["expr"].free_symbols & set(self.args[-1]):
-                    raise ValueError(f"{self.name}: the {what} depends on the x axis {self.x.symbol}")
-            for p in self.points:
-                if (p["x"].free_symbols | p["y"].free_symbols) & set(self.args[-1]):
-                    raise ValueError(f"{self.name}: the point {p['label']} depends on the x axis {self.x.symbol}")
+            fixed = [(what, e["expr"].free_symbols) for what, e in self._exprs()
+                     if not what.startswith("curve")]
+            fixed += [("point " + p["label"], p["x"].free_symbols | p["y"].free_symbols)
+                      for p in self.points]
+            for what, symbols in fixed:
+                if symbols & set(self.args[-1]):
+                    raise ValueError(f"{self.name}: the {what} depends on the x axis "
+                                     f"{self.x.symbol}")
         labels = [s.text for s in self.sliders]
         for label in labels:
             if labels.count(label) > 1:
@@ -364,7 +384,8 @@ class Explorer:
     def _compile(self):
         from .js import function
         self._calls = {id(e): function(self.args, e["expr"]) for _, e in self._exprs()}
-        self._places = [(function(self.args, p["x"]), function(self.args, p["y"])) for p in self.points]
+        self._places = [(function(self.args, p["x"]), function(self.args, p["y"]))
+                        for p in self.points]
         self.xs = self._grid() if self.x else np.empty(0)
         self._spec = self.spec()                          # raises now what JavaScript cannot state
 
@@ -385,7 +406,7 @@ class Explorer:
         return [s.start for s in self.sliders]
 
     def numbers(self, setting=None):
-        """All numbers of the picture at a setting (one float per slider): what draw.picture() draws."""
+        """All numbers of the picture at a setting, one float per slider, for draw.picture()."""
         v = [np.float64(s) for s in (self.start if setting is None else setting)]
 
         def one(f):
@@ -409,14 +430,19 @@ class Explorer:
 
     # ---- the specification -----------------------------------------------------------------
     def spec(self):
-        """The explorer as JSON: what explore.js and draw.py draw from. Raises NotImplementedError."""
+        """The explorer as JSON: what explore.js and draw.py draw from.  NotImplementedError."""
         from .js import javascript
         names = {s: f"v[{i}]" for i, group in enumerate(self.args) for s in group}
 
         def js(expr):
             return javascript(expr, names)
+
+        def item(c):
+            return {k: c[k] for k in ("label", "color", "dash") if c.get(k) is not None} \
+                | {"js": js(c["expr"])}
         out = {"title": self.title, "sliders": [
-            {"label": s.text, "unit": s.unit, "stops": [_short(v) for v in stops], "at": stops.index(s.start)}
+            {"label": s.text, "unit": s.unit, "stops": [_short(v) for v in stops],
+             "at": stops.index(s.start)}
             | ({"names": list(s.choices)} if isinstance(s.choices, Mapping) else {})
             for s, stops in zip(self.sliders, self.stops)]}
         if self.x:
@@ -426,31 +452,33 @@ class Explorer:
         if self.y:
             out["y"] = {"label": self.y.label, "unit": self.y.unit,
                         "scale": self.y.scale or ("log" if self.curves else "linear")}
-            out["y"] |= {k: _short(float(v)) for k, v in (("lo", self.y.lo), ("hi", self.y.hi)) if v is not None}
-        out["curves"] = [{"label": c["label"], "color": c["color"], "dash": c["dash"], "js": js(c["expr"])}
-                         for c in self.curves]
-        out["bars"] = [{"label": b["label"], "parts": [{"label": p["label"], "color": p["color"], "js": js(p["expr"])}
-                                                       for p in b["parts"]]} for b in self.bars]
-        out["points"] = [{"label": p["label"], "color": p["color"], "x": js(p["x"]), "y": js(p["y"])}
-                         for p in self.points]
-        out["readouts"] = [{"text": r["text"], "words": [{"label": w["label"], "js": js(w["expr"])} for w in r["words"]]}
-                           if "words" in r else {"text": r["text"], "unit": r["unit"], "js": js(r["expr"])}
+            ends = {"lo": self.y.lo, "hi": self.y.hi}
+            out["y"] |= {k: _short(float(v)) for k, v in ends.items() if v is not None}
+        out["curves"] = [item(c) for c in self.curves]
+        out["bars"] = [{"label": b["label"], "parts": [item(p) for p in b["parts"]]}
+                       for b in self.bars]
+        out["points"] = [p | {"x": js(p["x"]), "y": js(p["y"])} for p in self.points]
+        out["readouts"] = [{"text": r["text"], "words": [item(w) for w in r["words"]]}
+                           if "words" in r else
+                           {"text": r["text"], "unit": r["unit"], "js": js(r["expr"])}
                            for r in self.readouts]
-        out["limit"] = {"label": self.limit["label"], "js": js(self.limit["expr"])} if self.limit else None
+        out["limit"] = item(self.limit) if self.limit else None
         return out
 
     def traces(self):
-        """The same expressions for a test to evaluate on its own: {"args": [[srepr, ...], ...], "exprs": [srepr, ...]}.
+        """The same expressions for a test: {"args": [[srepr, ...], ...], "exprs": [srepr, ...]}.
 
-        In the order curves, parts of bars, points (x, then y), readouts, limit.  A notebook keeps them as the
-        plain text of the output, which nobody sees where a figure can be shown.
+        In the order curves, parts of bars, points (x, then y), readouts, limit.  A notebook keeps
+        them as the plain text of the output, which nobody sees where a figure can be shown.
         """
         import sympy as sp
-        order = [*(c["expr"] for c in self.curves), *(p["expr"] for b in self.bars for p in b["parts"]),
+        order = [*(c["expr"] for c in self.curves),
+                 *(p["expr"] for b in self.bars for p in b["parts"]),
                  *(e for p in self.points for e in (p["x"], p["y"])),
                  *(w["expr"] for r in self.readouts for w in r.get("words", [r])),
                  *([self.limit["expr"]] if self.limit else [])]
-        return {"args": [[sp.srepr(s) for s in group] for group in self.args], "exprs": [sp.srepr(e) for e in order]}
+        return {"args": [[sp.srepr(s) for s in group] for group in self.args],
+                "exprs": [sp.srepr(e) for e in order]}
 
     # ---- pictures --------------------------------------------------------------------------
     def svg(self, setting=None, width=640):
@@ -479,7 +507,8 @@ class Explorer:
         spec = json.dumps(self._spec, ensure_ascii=False, separators=(",", ":"))
         spec = spec.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
         return (f"<figure class=\"cx-explore\" id=\"{self.name}\" data-spec='{spec}'>\n"
-                f"<figcaption>{html.escape(self.title)}</figcaption>\n<p>{html.escape(self.setting_text())}</p>\n"
+                f"<figcaption>{html.escape(self.title)}</figcaption>\n"
+                f"<p>{html.escape(self.setting_text())}</p>\n"
                 f"{self.table()}\n{self.words()}\n</figure>")
 
     def png(self, dpi=144):
@@ -493,16 +522,19 @@ class Explorer:
         import ipywidgets as W
         wide = W.Layout(width="100%", max_width="640px")
         controls = [W.SelectionSlider(
-            options=[(_stop_text(s, i), v) for i, v in enumerate(s["stops"])], index=s["at"], description=s["label"],
-            style={"description_width": "11em"}, layout=wide) for s in self._spec["sliders"]]
-        title, picture, table = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>"), W.HTML(), W.HTML()
+            options=[(_stop_text(s, i), v) for i, v in enumerate(s["stops"])], index=s["at"],
+            description=s["label"], style={"description_width": "11em"}, layout=wide)
+            for s in self._spec["sliders"]]
+        title = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>")
+        picture, table = W.HTML(), W.HTML()
         drawer = W.Accordion([table], titles=("Values as a table",), layout=wide)
 
-        def redraw(_=None):                               # one message a move; the table only while it is seen
+        def redraw(_=None):                   # one message a move; the table only while it is seen
             setting = [float(c.value) for c in controls]
             D = self.numbers(setting)
             said = draw.readouts(self._spec, D)
-            picture.value = f'<div class="cx-lab">{draw.picture(self._spec, D)}<div aria-live="polite">{said}</div></div>'
+            picture.value = (f'<div class="cx-lab">{draw.picture(self._spec, D)}'
+                             f'<div aria-live="polite">{said}</div></div>')
             if drawer.selected_index == 0:
                 table.value = f'<div class="cx-lab">{self.table(setting)}</div>'
         for c in controls:
@@ -516,18 +548,22 @@ class Explorer:
                 "image/png": base64.b64encode(self.png()).decode()}
         self._widget = self.widget()                      # keeps its callbacks alive
         view = self._widget._repr_mimebundle_()
-        return data | {k: v for k, v in view.items() if k.startswith("application/vnd.jupyter.widget-view")}
+        return data | {k: v for k, v in view.items() if "widget-view" in k}
 
     def __repr__(self):
         return f"explore({self.name!r})"
 
 
 LAB = """<style>
-.cx-lab { font-family: var(--jp-ui-font-family); color: var(--jp-content-font-color1, inherit); line-height: 1.3; }
-.cx-lab svg { overflow: visible; max-width: 100%; } .cx-lab svg svg { overflow: hidden; } .cx-lab p { margin: .3em 0 !important; }
+.cx-lab { font-family: var(--jp-ui-font-family); color: var(--jp-content-font-color1, inherit);
+  line-height: 1.3; }
+.cx-lab svg { overflow: visible; max-width: 100%; }
+.cx-lab svg svg { overflow: hidden; }
+.cx-lab p { margin: .3em 0 !important; }
 .cx-lab :is(th, td) { padding: .1em 1em .1em 0; text-align: left; }
-[data-jp-theme-light="false"] .cx-lab { --cx-compute: #5CB3F2; --cx-network: #FF8A47; --cx-memory: #35C79B; --cx-measured: #EBA3CB;
-  --cx-limit: #F2BD3E; --cx-idle: #A8A8A8; --cx-on-compute: #111; }
+[data-jp-theme-light="false"] .cx-lab { --cx-compute: #5CB3F2; --cx-network: #FF8A47;
+  --cx-memory: #35C79B; --cx-measured: #EBA3CB; --cx-limit: #F2BD3E; --cx-idle: #A8A8A8;
+  --cx-on-compute: #111; }
 </style>"""
 
 

@@ -43,7 +43,7 @@ def javascript(expr, names):
 
 
 def python(expr, names):
-    """The text of `expr` as numpy (the name `np`); operation for operation what javascript() gives."""
+    """The text of `expr` as numpy, called `np`; operation for operation what javascript() gives."""
     return _text(canonical(expr), names, _Numpy)
 
 

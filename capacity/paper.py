@@ -1,4 +1,4 @@
-"""The picture of an explorer for paper: a PNG by matplotlib, at the first position of every slider."""
+"""The picture of an explorer for paper: a PNG by matplotlib, at the sliders' first positions."""
 import io
 import math
 
@@ -6,15 +6,17 @@ from . import draw
 from .units import show
 
 GREY = {"color": "#999999", "alpha": 0.3, "linewidth": 0.6}
+HALO = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
 
 
 def png(explorer, dpi=144):
-    """The bytes of a PNG, 6.4 inches wide: title, setting, picture, readouts; the same on every machine."""
-    from matplotlib.figure import Figure                  # no pyplot: nothing global, nothing to close
+    """The bytes of a PNG, 6.4 inches wide: title, setting, picture, readouts; always the same."""
+    from matplotlib.figure import Figure              # no pyplot: nothing global, nothing to close
     from matplotlib.text import Text
     S, D = explorer._spec, explorer.numbers()
     tall = 3.7 if S["curves"] else 1.7 + 0.45*len(S["bars"]) if S["bars"] else 0.5
-    fig = Figure(figsize=(6.4, tall + 0.2*len(S["readouts"])), layout="constrained", facecolor="white")
+    size = 6.4, tall + 0.2*len(S["readouts"])
+    fig = Figure(figsize=size, layout="constrained", facecolor="white")
     fig.suptitle(S["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
     if "y" in S:
         ax = fig.add_subplot()
@@ -22,9 +24,11 @@ def png(explorer, dpi=144):
         ax.set_axisbelow(True)
         ax.set_title(explorer.setting_text(), loc="left", fontsize=9, color="#555555")
         (_lines if S["curves"] else _bars)(ax, S, D)
-    said = [r["text"].replace("{}", r["words"][v.index(True)]["label"] if "words" in r else show(v, r["unit"]))
-            for r, v in zip(S["readouts"], D["readouts"])]
-    fig.supxlabel("\n".join(said), x=0.01, ha="left", fontsize=9.5) if said else None
+    values = [r["words"][v.index(True)]["label"] if "words" in r else show(v, r["unit"])
+              for r, v in zip(S["readouts"], D["readouts"])]
+    said = "\n".join(r["text"].replace("{}", v) for r, v in zip(S["readouts"], values))
+    if said:
+        fig.supxlabel(said, x=0.01, ha="left", fontsize=9.5)
     for text in fig.findobj(Text):
         text.set_parse_math(False)                        # "$2 an hour" is money
     out = io.BytesIO()
@@ -46,16 +50,16 @@ def _lines(ax, S, D):
     lo, hi = draw.span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, 6)
     for c, values in zip(S["curves"], D["curves"]):
         dash = tuple(float(d)/2 for d in c["dash"].split())
-        ax.plot(D["xs"], [v if math.isfinite(v) else math.nan for v in values], color=_color(c["color"]),
-                linewidth=2, linestyle=(0, dash) if dash else "-", label=c["label"])
+        ax.plot(D["xs"], [v if math.isfinite(v) else math.nan for v in values], label=c["label"],
+                color=_color(c["color"]), linewidth=2, linestyle=(0, dash) if dash else "-")
     for p, (u, v) in zip(S["points"], D["points"]):
         if x["lo"] <= u <= x["hi"] and lo <= v <= hi:
             ax.plot(u, v, "o", color=_color(p["color"]), markersize=6)
             right = u**2 < x["lo"]*x["hi"] if x["scale"] == "log" else 2*u < x["lo"] + x["hi"]
-            ax.annotate(p["label"], (u, v), (7 if right else -7, 4), textcoords="offset points", fontsize=9,
-                        ha="left" if right else "right",
-                        bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75})
-    ax.set(xscale=x["scale"], yscale=y["scale"], xlim=(x["lo"], x["hi"]), ylim=(lo, hi), xlabel=x["label"], ylabel=y["label"])
+            ax.annotate(p["label"], (u, v), (7 if right else -7, 4), textcoords="offset points",
+                        fontsize=9, ha="left" if right else "right", bbox=HALO)
+    ax.set(xscale=x["scale"], xlim=(x["lo"], x["hi"]), xlabel=x["label"],
+           yscale=y["scale"], ylim=(lo, hi), ylabel=y["label"])
     ax.grid(**GREY)
     _ticks(ax, "x", draw.ticks(x, 7), x["unit"])
     _ticks(ax, "y", draw.ticks({**y, "lo": lo, "hi": hi}, 6), y["unit"])
@@ -72,9 +76,11 @@ def _bars(ax, S, D):
             seen.add(p["label"])
             at += v
         ax.text(at, k, f" {show(at, unit)}", va="center", fontsize=9, fontweight="bold")
-    lo, hi = draw.span([math.fsum(b) for b in D["bars"]] + ([D["limit"]] if S["limit"] else []), S["y"], 6)
+    ends = [*map(math.fsum, D["bars"]), *([D["limit"]] if S["limit"] else [])]
+    lo, hi = draw.span(ends, S["y"], 6)
     if S["limit"]:
-        ax.axvline(D["limit"], color=_color("limit"), linestyle="--", label=S["limit"]["label"].replace("{}", show(D["limit"], unit)))
+        name = S["limit"]["label"].replace("{}", show(D["limit"], unit))
+        ax.axvline(D["limit"], color=_color("limit"), linestyle="--", label=name)
     ax.set(xlim=(lo, hi), ylim=(len(S["bars"]) - 0.5, -0.5), xlabel=S["y"]["label"])
     ax.set_yticks(range(len(S["bars"])), [b["label"] for b in S["bars"]], fontsize=9)
     ax.grid(axis="x", **GREY)

@@ -226,7 +226,7 @@ def test_picture_is_well_formed_and_uncluttered(name, width):
             assert -1 <= float(t.get("x")) <= width and 0 <= float(t.get("y")) <= height, (t.text, t.attrib)
             assert not re.search(r"\de[-+]?\d", t.text), f"{t.text}: an exponent"
         if E.curves:
-            lines = [p.get("d") for p in root.iter("path") if p.get("stroke-opacity") in (".16", ".11")]
+            lines = [p.get("d") for p in root.iter("path") if p.get("stroke-opacity") in ("0.16", "0.11")]
             across, up = [sum(c in d for d in lines) for c in "HV"]
             assert 2 <= across <= 8 and 2 <= up <= 8, (across, up)
 
