@@ -44,7 +44,7 @@ def prefetch_batch_time(load: Seconds, step: Seconds, slots: Count) -> Seconds:
 
 @formula(chapter="03a-data-pipeline-io", source="kleinrock1975")
 def prefetch_utilization(rho: Ratio, slots: Count) -> Ratio:
-    """Share of the time the trainer works, fed through K slots; loader and trainer exponential, rates rho : 1.
+    """Share of the time that the trainer works, fed through K slots, when both times are exponential.
 
     The loss is the share of the time that no batch is loaded: one over a geometric sum.
     """
