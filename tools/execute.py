@@ -29,6 +29,7 @@ METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "na
 KEEP = {"tags", "nbgrader", "mystnb"}                           # of a cell's metadata
 WIDGET = "application/vnd.jupyter.widget-view+json"             # holds a random id, useless without a kernel
 SIZE = {"width", "height"}                                      # of an image's metadata: its size on the page
+GROUND = "needs_background"                                     # JupyterLab puts a transparent figure on it
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
 LINK = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -47,8 +48,8 @@ def clean_output(o):
     """An output without what changes from run to run; None if nothing is left."""
     if "data" in o:
         o.data.pop(WIDGET, None)
-        o.metadata = nbformat.from_dict({mime: {k: v for k, v in m.items() if k in SIZE}
-                                         for mime, m in o.metadata.items() if mime in o.data})
+        o.metadata = nbformat.from_dict({k: {a: x for a, x in v.items() if a in SIZE} if k in o.data else v
+                                         for k, v in o.metadata.items() if k in o.data or k == GROUND})
         return o if o.data else None
     if o.output_type == "error":
         o.traceback = [LINK.sub("", f"{o.ename}: {o.evalue}".rstrip(": "))]
