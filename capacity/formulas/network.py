@@ -12,7 +12,7 @@ Oversubscription = Annotated[Any, Unit(least=1)]              # 1: as much bandw
 
 @formula(chapter="03-cluster-memory-hierarchy", source="patarasuk2009")
 def all_reduce_egress(n: Bytes, P: Count) -> Bytes:
-    """Fewest bytes that each of P ranks must send in an all-reduce of n bytes, if all send equally much."""
+    """Fewest bytes that each of P ranks must send in an all-reduce of n bytes, if only ranks add, all equally much."""
     return 2*n*(P - 1)/P
 
 
@@ -34,7 +34,7 @@ def all_reduce_bus_bandwidth(n: Bytes, P: Count, duration: Seconds) -> BytesPerS
     return 2*n*(P - 1)/(P*duration)
 
 
-@formula(chapter="03-cluster-memory-hierarchy", source="thakur2005")
+@formula(chapter="03-cluster-memory-hierarchy", source="cho2019")
 def two_level_all_reduce_time(n: Bytes, node_size: Count, nodes: Count, alpha1: Seconds, beta1: BytesPerSecond,
                               alpha2: Seconds, beta2: BytesPerSecond) -> Seconds:
     """All-reduce as reduce-scatter in the node, ring across nodes on 1/G each, all-gather in the node.
