@@ -40,7 +40,8 @@ def _piecewise(sympy):
 def _geometric(x, k):
     one = x == 1
     y = np.where(one, 2, x)
-    return np.where(one, k, (y**k - 1)/(y - 1))
+    with np.errstate(divide="ignore", over="ignore"):             # log(0) and a sum above all floats are meant
+        return np.where(one, k, np.expm1(k*np.log(y))/(y - 1))    # y**k - 1 would lose half of its digits near 1
 
 
 def _geometric_sum(sympy):
@@ -57,5 +58,5 @@ maximum = _generic("maximum", "The larger of two.", max, np.maximum, lambda s: s
 minimum = _generic("minimum", "The smaller of two.", min, np.minimum, lambda s: s.Min)
 where = _generic("where", "x where the condition holds, else y.",
                  lambda condition, x, y: x if condition else y, np.where, _piecewise)
-geometric = _generic("geometric", "The sum 1 + x + ... + x**(k - 1) of k terms; it is k where x is 1.",
-                     lambda x, k: k if x == 1 else (x**k - 1)/(x - 1), _geometric, _geometric_sum)
+geometric = _generic("geometric", "The sum 1 + x + ... + x**(k - 1) of k terms, for x from 0; inf where it exceeds all floats.",
+                     lambda x, k: float(_geometric(float(x), float(k))), _geometric, _geometric_sum)

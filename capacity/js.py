@@ -5,6 +5,7 @@ One walk over the expression prints both languages, operation by operation, so t
 
 * What a target cannot express raises NotImplementedError; nothing is approximated.
 * log(x)/log(2) becomes log2(x): ceil(log(2**29)/log(2)) is 30, ceil(log2(2**29)) is 29.
+* x**k - 1 becomes expm1(k*log(x)): near x = 1 the difference would lose half of its digits.
 * The caller names the symbols, so one called `lambda` or `n_\\text{h}` cannot break the code.
 """
 import functools
@@ -17,11 +18,13 @@ CALLS = {"Abs": "abs", "ceiling": "ceil", "floor": "floor", "exp": "exp", "log":
          "log2": "log2", "log10": "log10", "log1p": "log1p", "expm1": "expm1", "sign": "sign",
          "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh"}
 LOGS = {sp.log(2): cfunctions.log2, sp.log(10): cfunctions.log10}
+BASE = sp.Wild("x", properties=[lambda e: e.is_Symbol and e.is_positive])
+POWER = sp.Wild("k", properties=[lambda e: not e.is_number])
 SUM, PRODUCT, ATOM = range(3)               # how tightly a piece of text binds
 
 
 def canonical(expr):
-    """`expr` with every log(x)/log(2) and log(x)/log(10) folded into log2(x) and log10(x)."""
+    """`expr` with log(x)/log(2), log(x)/log(10) and x**k - 1 folded into log2(x), log10(x) and expm1(k*log(x))."""
     def pair(e):
         if e.is_Mul:
             for base, log in LOGS.items():
@@ -34,7 +37,7 @@ def canonical(expr):
         log, base, top = pair(e)
         return canonical(e * base / top) * log(top.args[0])
 
-    return sp.sympify(expr).replace(pair, fold)
+    return sp.sympify(expr).replace(pair, fold).replace(BASE**POWER - 1, cfunctions.expm1(POWER*sp.log(BASE)))
 
 
 def javascript(expr, names):

@@ -102,7 +102,6 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     compression=("c", "raw bytes over stored bytes"),
     storage_bandwidth=(r"W_{\mathrm{s}}", "bandwidth of storage, stored bytes"),
     decode_rate=(r"R_{\mathrm{d}}", "rate of decompression, raw bytes"),
-    mean=(r"\mu", "mean"),
     # money and failure
     price=("R", "price of one device"),
     peak_mfu=(r"\eta_0", "utilization on few devices"),

@@ -1,12 +1,13 @@
 """The JavaScript that a reader's sliders run is the numpy that the notebooks run, and both are what sympy says."""
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p, log2, log10
 
-from capacity import REGISTRY, formulas  # noqa: F401  (loads the registry)
+from capacity import REGISTRY, formulas, geometric  # noqa: F401  (loads the registry)
 from capacity.js import arrow, canonical, function, javascript
 from javascript import number, run
 
@@ -24,6 +25,7 @@ CASES = [
     sp.Piecewise((x, sp.Or(x < 2, sp.Not(sp.And(y > 3, q > 1)))), (y, True)), sp.Piecewise((x, sp.Eq(x, y)), (-x, sp.Ne(x, q)), (0, True)),
     10**25*x/y, sp.Integer(2)**70*x, x*sp.Float("6.02214076e23") - sp.Float("0.1"), sp.Rational(10**30 + 1, 10**29)*y, 1e-9*x + 1e12/y,
     2.0**x/2.0**y, (x + 1)**y/(y + 1)**x, expm1(x/1e3) + log1p(y) + log10(q), sp.Integer(5), sp.pi/2,
+    sp.Piecewise((y, sp.Eq(x, 1)), ((x**y - 1)/(x - 1), True)),
 ]
 POINTS = [*np.exp(np.random.default_rng(1).uniform(-3, 6, (200, 3))).tolist(),
           *[[2.0**k, 3.0, 5.0] for k in range(1, 60)], *[[float(k), 2.0, float(k)] for k in range(1, 30)]]
@@ -56,6 +58,25 @@ def test_ceil_of_log2_is_exact_at_powers_of_two(in_javascript):
     assert [in_javascript[i][k] for k in powers] == list(range(1, 60))
     naive = sp.lambdify([x], CASES[i], "math")
     assert naive(2.0**29) == 30, "the quotient of logarithms is no longer wrong: canonical() may go"
+
+
+def test_geometric_sum_keeps_its_digits_near_one():
+    near = [1 + s*m*10.0**-e for e in range(1, 17) for m in (1, 1.7, 3.3) for s in (1, -1)]
+    terms = [1, 2, 5, 17, 65]
+    exact = np.array([[float(sum(Fraction(r)**i for i in range(k))) for k in terms] for r in near])
+    expr = geometric(x, y)
+    assert not canonical(expr).has(x**y), "the plain difference is back"
+    got = run("return data.points.map(new Function('v', 'return ' + data.code))",
+              {"code": javascript(expr, NAMES), "points": [[r, k] for r in near for k in terms]})
+    np.testing.assert_allclose(np.reshape(got, exact.shape), exact, rtol=1e-14)
+    np.testing.assert_allclose([[geometric(r, k) for k in terms] for r in near], exact, rtol=1e-14)
+    np.testing.assert_allclose(geometric(np.array(near)[:, None], np.array(terms)), exact, rtol=1e-14)
+
+
+def test_geometric_sum_at_the_ends_of_its_domain():
+    assert geometric(0, 5) == 1 and geometric(1, 5) == 5 and geometric(2.0, 10**6) == float("inf")
+    with np.errstate(all="raise"):
+        assert geometric(np.array([0.0, 1.0, 2.0]), np.array([5.0, 5.0, 1e6])).tolist() == [1, 5, float("inf")]
 
 
 def test_every_formula_as_an_arrow_function():
