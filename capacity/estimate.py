@@ -1,29 +1,31 @@
 """One training step, predicted: seconds by cause, bytes by kind, and how far to trust them.
 
-Nothing here is a formula of its own. Each term calls one of `capacity.formulas`; this file only says
-which, over which ranks, and what hides behind what.
+Nothing here is a formula of its own. Each term calls one of `capacity.formulas`; this file only
+says which, over which ranks, and what hides behind what.
 """
 import functools
 from dataclasses import dataclass
 from typing import Any
 
 from .algebra import ceil, maximum, minimum
-from .formulas import (activation_bytes_per_layer, activation_traffic, combined_spread, interval_factor, message_time,
-                       model_flops_utilization, model_state_bytes, overlapped_step_time, pipeline_bubble,
-                       recompute_bytes, roofline_time, score_bytes_per_layer, train_flops_per_token, training_time,
+from .formulas import (activation_bytes_per_layer, activation_traffic, combined_spread,
+                       interval_factor, message_time, model_flops_utilization, model_state_bytes,
+                       overlapped_step_time, pipeline_bubble, recompute_bytes, roofline_time,
+                       score_bytes_per_layer, train_flops_per_token, training_time,
                        two_level_all_reduce_time)
 
-CAUSES = "matmul", "attention", "pointwise", "update", "tensor", "context", "pipeline", "bubble", "data"
+CAUSES = ("matmul", "attention", "pointwise", "update", "tensor", "context", "pipeline", "bubble",
+          "data")
 KINDS = "weights", "grads", "optimizer", "activations"
 
-# Chapter 6 fits the first two and their spread to one library's published runs, and judges all on the others'.
-MATMUL = 0.75                     # share of the measured matmul ceiling that products with weights reach
-ATTENTION = 0.25                  # the same for queries times keys and scores times values, masked pairs not counted
-COMPUTE_SPREAD = 0.16             # a spread is the standard deviation of a logarithm
-# Not fitted: 370 of 450 GB/s is what a large ring reaches on NVLink 4, here assumed of every link.
-NETWORK = 0.82
-NETWORK_SPREAD = 0.40             # assumed: right within a factor of 1.5
-LIBRARY_SPREAD = 0.15             # assumed: what another library does better or worse all the time
+# Fitted in chapter 6 to one library's published runs, and judged there on the others'.
+MATMUL = 0.75             # share of the measured matmul ceiling that products with weights reach
+ATTENTION = 0.25          # the same for attention's two products, masked pairs not counted
+COMPUTE_SPREAD = 0.16     # a spread is the standard deviation of a logarithm
+# Not fitted.
+NETWORK = 0.82            # 370 of 450 GB/s, a large ring on NVLink 4; assumed of every link
+NETWORK_SPREAD = 0.40     # assumed: right within a factor of 1.5
+LIBRARY_SPREAD = 0.15     # assumed, other libraries' runs in sight: one is better all the time
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,12 @@ class Step:
     tensor     all-reduces inside the layers
     context    keys and values gathered from the ranks that hold other parts of the sequence
     pipeline   activations and their gradients sent to the neighbouring stages
-    bubble     waiting for the first and the last micro-batch to pass all stages, and for a stage with more layers
+    bubble     waiting for the first and the last micro-batch, and for a stage with more layers
     data       the part of gradient and weight traffic that no arithmetic hides
 
     Bytes on one device: weights, grads, optimizer, activations (on the stage that needs most).
-    `flops` is the model's own work on one device, `peak` its dense rate, `tokens` those of the whole
-    step; `spread` is the standard deviation of the logarithm of the time.
+    `flops` is the model's own work on one device, `peak` its dense rate, `tokens` those of the
+    whole step; `spread` is the standard deviation of the logarithm of the time.
     """
     matmul: Any
     attention: Any
@@ -99,21 +101,25 @@ class Step:
         return self.time/factor, self.time*factor
 
 
-def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, attention=ATTENTION, network=NETWORK,
-             compute_spread=COMPUTE_SPREAD, network_spread=NETWORK_SPREAD,
+def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, attention=ATTENTION,
+             network=NETWORK, compute_spread=COMPUTE_SPREAD, network_spread=NETWORK_SPREAD,
              library_spread=LIBRARY_SPREAD, weight=2, grad=2, optimizer=12):
-    """The Step this dense model takes on this cluster under this layout, sequences of seq_len tokens.
+    """The Step a dense model takes on a cluster under a layout, in sequences of seq_len tokens.
 
     Overlap, by name: gradient and weight traffic of the data-parallel ranks hides behind arithmetic
     (zero 0 to 2: behind the backward pass of the last micro-batch; zero 3: behind each whole
-    micro-batch, whose weights it gathers twice); every other message is waited for. Attention is causal.
+    micro-batch, whose weights it gathers twice); every other message is waited for. A node shares
+    its adapters in every collective. Attention is causal. In an interleaved pipeline the additional
+    micro-batches in flight are not counted.
 
-    matmul, attention, network   shares of the device's measured matmul ceiling, and of a link's bandwidth
-    ..._spread        standard deviation of the logarithm of the time of arithmetic, of messages, of everything
+    matmul, attention   shares of the device's measured matmul ceiling
+    network             share of a link's bandwidth
+    ..._spread          standard deviation of the logarithm of the time of arithmetic, of messages,
+                        and of everything
     weight, grad, optimizer   bytes per parameter
 
-    Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises ValueError for a
-    model with experts, and for a device without a measured ceiling in this format. The context term
+    Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises ValueError for
+    a model with experts, and for a device without a measured ceiling in this format. The context term
     is not confronted with published runs: no dense 16-bit row of the table has one.
     """
     if model.experts:
@@ -122,13 +128,14 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     ceiling = device.ceiling(format)
     m, layers = lay.microbatches, model.layers/lay.pp
     tokens = lay.batch*seq_len
-    y = lay.microbatch*seq_len/lay.cp                          # tokens of a micro-batch on one device
-    residual = 2*y*model.hidden                                # bytes of the residual stream, 16 bits
+    y = lay.microbatch*seq_len/lay.cp                     # tokens of a micro-batch on one device
+    residual = 2*y*model.hidden                           # bytes of the residual stream, 16 bits
     params = model.params/(lay.tp*lay.pp)
 
     def flops(per_weight, per_pair):
-        return tokens*train_flops_per_token(model.matmul_params, model.layers, model.attention_width, seq_len/2,
-                                            per_weight=per_weight, per_pair=per_pair)
+        return tokens*train_flops_per_token(
+            model.matmul_params, model.layers, model.attention_width, seq_len/2,
+            per_weight=per_weight, per_pair=per_pair)
 
     def stream(nbytes):
         return roofline_time(0, nbytes, ceiling, device.bandwidth)
@@ -136,8 +143,9 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     def all_reduce(n, ranks, stride):
         """Ranks `stride` apart, as many of a group in a node as fit."""
         inside = minimum(ranks, maximum(cluster.node/stride, 1))
-        return two_level_all_reduce_time(n, inside, ranks/inside, cluster.inner.alpha, network*cluster.inner.beta,
-                                         cluster.outer.alpha, network*cluster.outer.beta)
+        return two_level_all_reduce_time(
+            n, inside, ranks/inside, cluster.inner.alpha, network*cluster.inner.beta,
+            cluster.outer.alpha, network*cluster.outer.beta)
 
     layer = (activation_bytes_per_layer(y, model.hidden, lay.tp, lay.seq_ranks)
              + lay.scores*score_bytes_per_layer(y, seq_len, model.heads, lay.tp))
@@ -146,12 +154,13 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     pointwise = m*layers*stream(activation_traffic(layer, lay.recompute))
     tensor = m*layers*(4 + 2*lay.recompute)*all_reduce(residual, lay.tp, 1)
     context = m*layers*3/2*all_reduce(4*y*lay.cp*model.kv_width/lay.tp, lay.cp, lay.tp)
-    send = message_time(residual/lay.seq_ranks, cluster.outer.alpha, network*cluster.outer.beta)
+    send = message_time(residual/lay.seq_ranks, cluster.outer.alpha,
+                        network*cluster.outer.beta)
     pipeline = 2*m*(lay.chunks - 1/lay.pp)*send
 
     busy = products + scores + pointwise + tensor + context + pipeline
     pieces = lay.pp*lay.chunks
-    slowest = ceil(model.layers/pieces)*pieces/model.layers     # layers of the fullest stage over the mean
+    slowest = ceil(model.layers/pieces)*pieces/model.layers    # the fullest stage over the mean
     bubble = busy*(slowest/(1 - pipeline_bubble(lay.pp, m*lay.chunks)) - 1)
 
     passes = {0: 2*grad, 1: grad + weight, 2: grad + weight, 3: grad + 2*weight}[lay.zero]
@@ -162,12 +171,14 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
 
     state = dict(weights=model_state_bytes(params, weight, 0, 0, lay.weight_ranks),
                  grads=model_state_bytes(params, 0, grad, 0, grad_ranks=lay.grad_ranks),
-                 optimizer=model_state_bytes(params, 0, 0, optimizer, optimizer_ranks=lay.optimizer_ranks))
+                 optimizer=model_state_bytes(params, 0, 0, optimizer,
+                                             optimizer_ranks=lay.optimizer_ranks))
     update = stream(2*sum(state.values()))
 
-    seconds = dict(matmul=products, attention=scores, pointwise=pointwise, update=update, tensor=tensor, context=context,
-                   pipeline=pipeline, bubble=bubble, data=data)
-    return Step(**seconds, **state, activations=_activations(model, lay, y, residual, layer, layers),
+    seconds = dict(matmul=products, attention=scores, pointwise=pointwise, update=update,
+                   tensor=tensor, context=context, pipeline=pipeline, bubble=bubble, data=data)
+    return Step(**seconds, **state,
+                activations=_activations(model, lay, y, residual, layer, layers),
                 flops=flops(6, 12)/lay.devices, peak=device.peak(format), tokens=tokens,
                 spread=_spread(seconds, compute_spread, network_spread, library_spread))
 

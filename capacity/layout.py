@@ -19,7 +19,7 @@ class Layout:
                state, 2 the gradients too, 3 the weights too
     recompute  share of each layer's forward pass that is done again in the backward pass
     sequence_parallel   True where the tensor-parallel ranks also share what lies between matmuls
-    scores     share of the attention scores that is kept for the backward pass; 0 for a fused kernel
+    scores     share of the attention scores kept for the backward pass; 0 for a fused kernel
 
     Numbers may be arrays or symbols; `zero` and `sequence_parallel` are choices, and choices are
     Python. Raises ValueError, naming the field, for a count below 1, a share below 0 or an unknown
@@ -81,11 +81,12 @@ class Layout:
         return self.tp if self.sequence_parallel else 1
 
     def check(self, model, cluster):
-        """The reasons this layout is illegal for the model on the cluster, as sentences; () if none.
+        """The reasons this layout is illegal for model and cluster, as sentences; () if none.
 
         For a layout of numbers; raises TypeError for arrays and symbols.
         """
-        numbers = self.batch, self.microbatch, self.dp, self.tp, self.pp, self.cp, self.ep, self.chunks
+        numbers = (self.batch, self.microbatch, self.dp, self.tp, self.pp, self.cp, self.ep,
+                   self.chunks)
         if not all(isinstance(x, Real) for x in numbers):
             raise TypeError("check() judges one layout of numbers, not arrays or symbols")
         wrong = []
@@ -95,11 +96,11 @@ class Layout:
                 wrong.append(sentence)
 
         demand(self.devices == cluster.devices,
-               f"dp*cp*tp*pp = {self.dp}*{self.cp}*{self.tp}*{self.pp} is {self.devices}, and the cluster "
-               f"has {cluster.devices} devices.")
+               f"dp*cp*tp*pp = {self.dp}*{self.cp}*{self.tp}*{self.pp} is {self.devices}, and "
+               f"the cluster has {cluster.devices} devices.")
         demand(self.batch % (self.dp*self.microbatch) == 0,
-               f"A batch of {self.batch} sequences does not divide into {self.dp} ranks times micro-batches "
-               f"of {self.microbatch}.")
+               f"A batch of {self.batch} sequences does not divide into {self.dp} ranks times "
+               f"micro-batches of {self.microbatch}.")
         demand(model.heads % self.tp == 0,
                f"{model.heads} attention heads do not divide over tp = {self.tp}.")
         demand(max(model.kv_heads, self.tp) % min(model.kv_heads, self.tp) == 0,
@@ -107,7 +108,8 @@ class Layout:
         demand(model.ffn % self.tp == 0,
                f"A feed-forward width of {model.ffn} does not divide over tp = {self.tp}.")
         demand(model.layers >= self.pp*self.chunks,
-               f"{model.layers} layers are too few for pp*chunks = {self.pp*self.chunks} pieces.")
+               f"{model.layers} layers are too few for pp*chunks = {self.pp*self.chunks} "
+               "pieces.")
         demand(self.chunks == 1 or self.pp > 1,
                f"chunks = {self.chunks} needs a pipeline to interleave, and pp is 1.")
         demand(self.dp*self.cp*self.tp % self.ep == 0,

@@ -13,12 +13,14 @@ from .models import Transformer
 MACHINES = {"A100-40GB": ("a100-40gb", "dgx-a100"), "A100-80GB": ("a100-80gb", "dgx-a100"),
             "H100-80GB": ("h100-sxm", "dgx-h100"), "H100-96GB-500W": ("h100-sxm", "dgx-h100"),
             "H200": ("h200", "dgx-h100"), "B200": ("b200", "dgx-b200")}
-SOURCES = {"bigscience-bloom": "bloom-chronicles", "google-gpu-recipes": "gpu-recipes", "google-maxtext": "maxtext",
-           "gpt-neox-2022": "black2022", "huggingface-nanotron": "nanotron", "internlm-internevo": "internevo2024",
-           "korthikanti-2022": "korthikanti2022", "mosaicml-llm-foundry": "llm-foundry", "mt-nlg-2022": "smith2022",
-           "narayanan-2021": "narayanan2021", "nvidia-megatron-lm": "megatron-lm-2020",
-           "pytorch-torchtitan": "torchtitan", "stas-ml-engineering": "bekman-upgrade"}       # keys of references.bib
-RECOMPUTE = {"none": 0, "selective": 0, "full": 1}      # selective: attention's core, which fused kernels redo anyway
+SOURCES = {                                         # source of the table -> key of references.bib
+    "bigscience-bloom": "bloom-chronicles", "google-gpu-recipes": "gpu-recipes",
+    "google-maxtext": "maxtext", "gpt-neox-2022": "black2022", "huggingface-nanotron": "nanotron",
+    "internlm-internevo": "internevo2024", "korthikanti-2022": "korthikanti2022",
+    "mosaicml-llm-foundry": "llm-foundry", "mt-nlg-2022": "smith2022",
+    "narayanan-2021": "narayanan2021", "nvidia-megatron-lm": "megatron-lm-2020",
+    "pytorch-torchtitan": "torchtitan", "stas-ml-engineering": "bekman-upgrade"}
+RECOMPUTE = {"none": 0, "selective": 0, "full": 1}      # selective: too little of a layer to count
 NIC = re.compile(r"(?:(\d+)x)?([\d.]+) ([GT])b/s.*per (node|GPU)")
 
 
@@ -26,7 +28,8 @@ NIC = re.compile(r"(?:(\d+)x)?([\d.]+) ([GT])b/s.*per (node|GPU)")
 class Run:
     """One published training step: what ran on what, cut how, and the seconds it took.
 
-    key      row of specs/published_runs.csv;  source  key of references.bib;  row  the row itself, texts
+    key      row of specs/published_runs.csv;  row  the row itself, texts
+    source   key of references.bib
     seconds  one optimizer step, derived from the quantity that the source printed
     """
     key: str
@@ -48,13 +51,15 @@ def published_rows():
 
 @functools.cache
 def published_runs():
-    """The rows that `estimate` speaks of, as Runs: whole steps of dense pre-training in 16 bits on NVIDIA devices
-    with a measured matmul ceiling, every predictor published, nothing offloaded to the host.
+    """The rows that `estimate` speaks of, as Runs.
+
+    Whole steps of dense pre-training in 16 bits on NVIDIA devices with a measured matmul ceiling,
+    every predictor published, nothing offloaded to the host.
     """
     def speaks(row):
-        return (row["scope"] == "e2e" and row["task"] == "pretrain" and row["complete"] == "y" and not row["n_experts"]
-                and row["precision"].startswith(("bf16", "fp16")) and row["accelerator"] in MACHINES
-                and row["offload"] in ("", "n"))
+        return (row["scope"] == "e2e" and row["task"] == "pretrain" and row["complete"] == "y"
+                and not row["n_experts"] and row["precision"].startswith(("bf16", "fp16"))
+                and row["accelerator"] in MACHINES and row["offload"] in ("", "n"))
     return tuple(_run(row) for row in published_rows() if speaks(row))
 
 
@@ -62,19 +67,22 @@ def _run(row):
     def count(name, default=1):
         return int(float(row[name])) if row[name] else default
     shape = Transformer(
-        name=row["model"], layers=count("n_layers"), hidden=count("hidden"), ffn=count("ffn"), heads=count("n_heads"),
-        kv_heads=count("n_kv_heads"), head_dim=count("head_dim"), vocab=count("vocab"),
-        gated=int(row["gated_mlp"] == "y"), tied=int(row["tied_embeddings"] == "y"), source=SOURCES[row["source"]])
+        name=row["model"], layers=count("n_layers"), hidden=count("hidden"), ffn=count("ffn"),
+        heads=count("n_heads"), kv_heads=count("n_kv_heads"), head_dim=count("head_dim"),
+        vocab=count("vocab"), gated=int(row["gated_mlp"] == "y"),
+        tied=int(row["tied_embeddings"] == "y"), source=SOURCES[row["source"]])
     layout = Layout(
-        batch=count("global_batch"), microbatch=count("micro_batch"), dp=count("dp"), tp=count("tp"), pp=count("pp"),
-        cp=count("cp"), chunks=count("vpp"), zero=int(row["dp_sharding"][4]), recompute=RECOMPUTE[row["recompute"]],
+        batch=count("global_batch"), microbatch=count("micro_batch"), dp=count("dp"),
+        tp=count("tp"), pp=count("pp"), cp=count("cp"), chunks=count("vpp"),
+        zero=int(row["dp_sharding"][4]), recompute=RECOMPUTE[row["recompute"]],
         sequence_parallel=row["sequence_parallel"] == "y")
-    return Run(key=row["row_id"], source=SOURCES[row["source"]], model=shape, cluster=_machine(row), layout=layout,
-               seq_len=count("seq_len"), seconds=float(row["d_step_s"]), row=row)
+    return Run(key=row["row_id"], source=SOURCES[row["source"]], model=shape,
+               cluster=_machine(row), layout=layout, seq_len=count("seq_len"),
+               seconds=float(row["d_step_s"]), row=row)
 
 
 def _machine(row):
-    """The reference machine of the row's accelerator, its network replaced where the source states one."""
+    """The reference machine of the row's accelerator, its network as the source states it."""
     device, name = MACHINES[row["accelerator"]]
     machine = replace(cluster(name, int(row["num_accelerators"])), device=accelerator(device))
     stated = NIC.search(row["interconnect"])
@@ -83,5 +91,7 @@ def _machine(row):
     adapters, speed, prefix, owner = stated.groups()
     bits = int(adapters or 1)*float(speed)*{"G": 1e9, "T": 1e12}[prefix]
     beta = bits/8/(machine.node if owner == "node" else 1)
-    link = replace(machine.outer, name=row["interconnect"], beta=beta, source=SOURCES[row["source"]])
-    return replace(machine, levels=(machine.levels[0], *(replace(x, link=link) for x in machine.levels[1:])))
+    link = replace(machine.outer, name=row["interconnect"], beta=beta,
+                   source=SOURCES[row["source"]])
+    outer = (replace(level, link=link) for level in machine.levels[1:])
+    return replace(machine, levels=(machine.levels[0], *outer))
