@@ -13,6 +13,7 @@ import functools
 import html
 import inspect
 import random
+import re
 import typing
 
 import numpy as np
@@ -190,12 +191,14 @@ class Formula:
 
     def _repr_html_(self):
         e = html.escape
+        summary = re.sub("`(.*?)`", r"<code>\1</code>", e(self.summary))
+        source = "" if self.source == "derived" else f" · source: {e(self.source)}"
         rows = "".join(rf"<tr><td>\({NOTATION[k].latex}\)</td><td><code>{e(k)}</code></td>"
                        f"<td>{e(NOTATION[k].meaning)}</td><td>{e(str(u) or 'ratio')}</td></tr>"
                        for k, u in self.units.items())
-        return (f'<div class="formula-card mathjax_process"><p><strong><code>{e(self.__name__)}</code></strong> {e(self.summary)}</p>'
+        return (f'<div class="formula-card mathjax_process"><p><strong><code>{e(self.__name__)}</code></strong> {summary}</p>'
                 rf"<p>\(\displaystyle {self.latex}\) <span>in {e(str(self.unit) or 'a pure number')}</span></p>"
-                f"<table>{rows}</table><p><small>derived in {e(self.chapter)} · source: {e(self.source)}</small></p></div>")
+                f"<table>{rows}</table><p><small>derived in {e(self.chapter)}{source}</small></p></div>")
 
 
 def formula(*, chapter, source):
