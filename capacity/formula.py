@@ -182,9 +182,12 @@ class Formula:
     # ---- display -----------------------------------------------------------------------------
     @property
     def latex(self):
-        """The traced formula as LaTeX, without delimiters."""
+        """The formula as LaTeX, without delimiters: its trace on symbols that sympy knows nothing about.
+
+        (Of positive symbols sympy would take every square root apart.)
+        """
         import sympy as sp
-        return sp.latex(self.expr)
+        return sp.latex(self.function(**{k: sp.Symbol(NOTATION[k].latex) for k in self.units}))
 
     def _repr_latex_(self):
         return rf"$\displaystyle {self.latex}$"
