@@ -18,7 +18,8 @@ CAUSES = ("matmul", "attention", "pointwise", "update", "tensor", "context", "pi
           "data")
 KINDS = "weights", "grads", "optimizer", "activations"
 
-# Fitted in chapter 6 to one library's published runs, and judged there on the others'.
+# Fitted in chapter 6 to one library's published runs, A100s and H100s pooled, and judged there on
+# the others'. H100s alone reach less.
 MATMUL = 0.75             # share of the measured matmul ceiling that products with weights reach
 ATTENTION = 0.25          # the same for attention's two products, masked pairs not counted
 COMPUTE_SPREAD = 0.16     # a spread is the standard deviation of a logarithm
@@ -107,10 +108,15 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     """The Step a dense model takes on a cluster under a layout, in sequences of seq_len tokens.
 
     Overlap, by name: gradient and weight traffic of the data-parallel ranks hides behind arithmetic
-    (zero 0 to 2: behind the backward pass of the last micro-batch; zero 3: behind each whole
-    micro-batch, whose weights it gathers twice); every other message is waited for. A node shares
-    its adapters in every collective. Attention is causal. In an interleaved pipeline the additional
-    micro-batches in flight are not counted.
+    (zero 0 and 1: behind the backward pass of the last micro-batch; zero 2: behind that of each
+    micro-batch, whose gradients it scatters; zero 3: behind each whole micro-batch, whose weights
+    it gathers twice besides); every other message is waited for. A node shares its adapters in
+    every collective. Attention is causal.
+
+    Left out: oversubscription and what lies above the second level of the network; of the bytes,
+    gathered weights, buffers, and in an interleaved pipeline the additional micro-batches in
+    flight. Parameters are spread evenly over the stages; a sender in mid-pipeline counts as the
+    mean one.
 
     matmul, attention   shares of the device's measured matmul ceiling
     network             share of a link's bandwidth
@@ -153,19 +159,20 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     scores = training_time(flops(0, 12 + 4*lay.recompute), lay.devices, ceiling, attention)
     pointwise = m*layers*stream(activation_traffic(layer, lay.recompute))
     tensor = m*layers*(4 + 2*lay.recompute)*all_reduce(residual, lay.tp, 1)
-    context = m*layers*3/2*all_reduce(4*y*lay.cp*model.kv_width/lay.tp, lay.cp, lay.tp)
+    context = m*layers*(3 + lay.recompute)/2*all_reduce(4*y*lay.cp*model.kv_width/lay.tp, lay.cp, lay.tp)
     send = message_time(residual/lay.seq_ranks, cluster.outer.alpha,
                         network*cluster.outer.beta)
     pipeline = 2*m*(lay.chunks - 1/lay.pp)*send
 
     busy = products + scores + pointwise + tensor + context + pipeline
     pieces = lay.pp*lay.chunks
-    slowest = ceil(model.layers/pieces)*pieces/model.layers    # the fullest stage over the mean
-    bubble = busy*(slowest/(1 - pipeline_bubble(lay.pp, m*lay.chunks)) - 1)
+    fullest = ceil(model.layers/pieces)*lay.chunks        # layers of the stage that has most
+    bubble = busy*(fullest/layers/(1 - pipeline_bubble(lay.pp, m*lay.chunks)) - 1)
 
-    passes = {0: 2*grad, 1: grad + weight, 2: grad + weight, 3: grad + 2*weight}[lay.zero]
+    passes = {0: 2*grad, 1: grad + weight, 2: grad + weight/m, 3: grad + 2*weight}[lay.zero]
     traffic = all_reduce(params*passes/2, lay.replicas, lay.tp)
-    times, share = (m, 1) if lay.zero == 3 else (1, (4 + 2*lay.recompute)/(6 + 2*lay.recompute))
+    times = m if lay.zero >= 2 else 1
+    share = 1 if lay.zero == 3 else (4 + 2*lay.recompute)/(6 + 2*lay.recompute)
     window = share*busy/m
     data = times*(overlapped_step_time(0, window, traffic, layers) - window)
 
@@ -178,7 +185,7 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     seconds = dict(matmul=products, attention=scores, pointwise=pointwise, update=update,
                    tensor=tensor, context=context, pipeline=pipeline, bubble=bubble, data=data)
     return Step(**seconds, **state,
-                activations=_activations(model, lay, y, residual, layer, layers),
+                activations=_activations(model, lay, y, residual, layer, fullest),
                 flops=flops(6, 12)/lay.devices, peak=device.peak(format), tokens=tokens,
                 spread=_spread(seconds, compute_spread, network_spread, library_spread))
 
