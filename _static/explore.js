@@ -44,7 +44,8 @@
   function show(x, unit = "", digits = 3) {
     if (!isFinite(x)) return x !== x ? "n/a" : x > 0 ? "∞" : "-∞";
     if (unit === "%") return plain(100*x, digits) + " %";
-    if (unit === "$") return (x < 0 ? "-$" : "$") + prefixed(Math.abs(x), digits).trimEnd().replace("G", "B");
+    if (unit === "$") return (x < 0 ? "-$" : "$") + (Math.abs(x) < 999.5 ? plain(Math.abs(x), digits)
+      : prefixed(Math.abs(x), digits).trimEnd().replace("G", "B"));
     if (unit === "s" && Math.abs(x) >= 120) {
       const [size, name] = TIMES.find((t) => Math.abs(x) >= 2*t[0]);
       return `${plain(x/size, digits)} ${name}`;

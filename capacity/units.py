@@ -92,7 +92,8 @@ def show(x, unit="", digits=3):
     if unit == "%":
         return f"{_plain(100*x, digits)} %"
     if unit == "$":
-        return ("-" if x < 0 else "") + "$" + _prefixed(abs(x), digits).rstrip().replace("G", "B")
+        amount = _plain(abs(x), digits) if abs(x) < 999.5 else _prefixed(abs(x), digits).rstrip().replace("G", "B")
+        return ("-" if x < 0 else "") + "$" + amount
     if unit == "s" and abs(x) >= 120:
         size, name = next(t for t in _TIMES if abs(x) >= 2*t[0])
         return f"{_plain(x/size, digits)} {name}"
