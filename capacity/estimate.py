@@ -125,8 +125,8 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     weight, grad, optimizer   bytes per parameter
 
     Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises ValueError for
-    a model with experts, and for a device without a measured ceiling in this format. The context term
-    is not confronted with published runs: no dense 16-bit row of the table has one.
+    a model with experts, and for a device without a measured ceiling in this format. The context
+    term is not confronted with published runs: no dense 16-bit row of the table has one.
     """
     if model.experts:
         raise ValueError(f"{model.name} has experts: this estimate knows dense models only")
@@ -159,7 +159,8 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     scores = training_time(flops(0, 12 + 4*lay.recompute), lay.devices, ceiling, attention)
     pointwise = m*layers*stream(activation_traffic(layer, lay.recompute))
     tensor = m*layers*(4 + 2*lay.recompute)*all_reduce(residual, lay.tp, 1)
-    context = m*layers*(3 + lay.recompute)/2*all_reduce(4*y*lay.cp*model.kv_width/lay.tp, lay.cp, lay.tp)
+    keys_values = 4*y*lay.cp*model.kv_width/lay.tp        # bytes of the whole sequence's
+    context = m*layers*(3 + lay.recompute)/2*all_reduce(keys_values, lay.cp, lay.tp)
     send = message_time(residual/lay.seq_ranks, cluster.outer.alpha,
                         network*cluster.outer.beta)
     pipeline = 2*m*(lay.chunks - 1/lay.pp)*send
