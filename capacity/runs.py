@@ -8,11 +8,13 @@ from . import specs
 from .hardware import Cluster, accelerator, cluster
 from .layout import Layout
 from .models import Transformer
+from .units import GB, TB
 
 # accelerator of the table -> (device, cluster whose links its nodes have)
 MACHINES = {"A100-40GB": ("a100-40gb", "dgx-a100"), "A100-80GB": ("a100-80gb", "dgx-a100"),
             "H100-80GB": ("h100-sxm", "dgx-h100"), "H100-96GB-500W": ("h100-sxm", "dgx-h100"),
             "H200": ("h200", "dgx-h100"), "B200": ("b200", "dgx-b200")}
+VARIANTS = {"H100-96GB-500W": dict(memory=96*GB, bandwidth=2.4*TB)}    # slower memory, and more
 SOURCES = {                                         # source of the table -> key of references.bib
     "bigscience-bloom": "bloom-chronicles", "google-gpu-recipes": "gpu-recipes",
     "google-maxtext": "maxtext", "gpt-neox-2022": "black2022", "huggingface-nanotron": "nanotron",
@@ -20,7 +22,7 @@ SOURCES = {                                         # source of the table -> key
     "mosaicml-llm-foundry": "llm-foundry", "mt-nlg-2022": "smith2022",
     "narayanan-2021": "narayanan2021", "nvidia-megatron-lm": "megatron-lm-2020",
     "pytorch-torchtitan": "torchtitan", "stas-ml-engineering": "bekman-upgrade"}
-RECOMPUTE = {"none": 0, "selective": 0, "full": 1}      # selective: too little of a layer to count
+RECOMPUTE = {"none": 0, "selective": 0, "full": 1}      # selective: which part is not in the table
 NIC = re.compile(r"(?:(\d+)x)?([\d.]+) ([GT])b/s.*per (node|GPU)")
 
 
@@ -84,7 +86,8 @@ def _run(row):
 def _machine(row):
     """The reference machine of the row's accelerator, its network as the source states it."""
     device, name = MACHINES[row["accelerator"]]
-    machine = replace(cluster(name, int(row["num_accelerators"])), device=accelerator(device))
+    device = replace(accelerator(device), **VARIANTS.get(row["accelerator"], {}))
+    machine = replace(cluster(name, int(row["num_accelerators"])), device=device)
     stated = NIC.search(row["interconnect"])
     if not stated or len(machine.levels) == 1:
         return machine
