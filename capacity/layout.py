@@ -3,6 +3,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from . import specs
 
 
@@ -22,8 +24,8 @@ class Layout:
     scores     share of the attention scores kept for the backward pass; 0 for a fused kernel
 
     Numbers may be arrays or symbols; `zero` and `sequence_parallel` are choices, and choices are
-    Python. Raises ValueError, naming the field, for a count below 1, a share below 0 or an unknown
-    stage.
+    Python. Raises ValueError, naming the field, for a count below 1, a share outside 0 to 1 or an
+    unknown stage.
     """
     batch: Any
     microbatch: Any = 1
@@ -42,6 +44,9 @@ class Layout:
         specs.at_least(1, batch=self.batch, microbatch=self.microbatch, dp=self.dp, tp=self.tp,
                        pp=self.pp, cp=self.cp, ep=self.ep, chunks=self.chunks)
         specs.at_least(0, recompute=self.recompute, scores=self.scores)
+        for name, share in dict(recompute=self.recompute, scores=self.scores).items():
+            if isinstance(share, (Real, np.ndarray)) and np.any(share > 1):
+                raise ValueError(f"{name} = {share!r}: a share, at most 1, is wanted")
         if self.zero not in (0, 1, 2, 3):
             raise ValueError(f"zero = {self.zero!r}: 0, 1, 2 or 3 is wanted")
 

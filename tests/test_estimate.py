@@ -61,6 +61,8 @@ def test_bad_fields_are_named():
         Layout(batch=1, zero=4)
     with pytest.raises(ValueError, match="recompute"):
         Layout(batch=1, recompute=-1)
+    with pytest.raises(ValueError, match="recompute = 1.5"):
+        Layout(batch=1, recompute=1.5)
     with pytest.raises(TypeError, match="one layout"):
         Layout(batch=8, dp=np.array([1, 2])).check(LLAMA, MACHINE)
 
