@@ -28,7 +28,7 @@ def chain_broadcast_time(n: Bytes, P: Group, segments: Ratio, alpha: Seconds, be
 
 @formula(chapter="04-alpha-beta-model", source="chan2007")
 def optimal_segments(n: Bytes, P: Group, alpha: Seconds, beta: BytesPerSecond) -> Ratio:
-    """Number of segments that minimises `chain_broadcast_time`, as a real number; below 1, send the message whole."""
+    """Number of segments that minimizes `chain_broadcast_time`, as a real number; below 1, send the message whole."""
     return sqrt((P - 2)*n/(alpha*beta))
 
 

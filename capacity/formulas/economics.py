@@ -34,7 +34,7 @@ def scaled_training_cost(flops: Flops, P: Count, peak: FlopsPerSecond, peak_mfu:
 
 @formula(chapter="05-economics-of-compute", source="derived")
 def cost_optimal_devices(value_of_time: DollarsPerSecond, half_devices: Ratio, price: DollarsPerSecond) -> Ratio:
-    """Devices that minimise rent plus value of time lost, at the utilization `scaled_mfu`."""
+    """Devices that minimize rent plus value of time lost, at the utilization `scaled_mfu`."""
     return sqrt(value_of_time*half_devices/price)
 
 

@@ -42,7 +42,7 @@ def recompute_bytes(layers: Count, interval_layers: Ratio, checkpoint_bytes: Byt
 
 @formula(chapter="06-estimation-discipline", source="chen2016")
 def optimal_recompute_interval(layers: Count, checkpoint_bytes: Bytes, layer_bytes: Bytes) -> Ratio:
-    """Layers between stored inputs that minimise `recompute_bytes`; sqrt(layers) only if both sizes are equal."""
+    """Layers between stored inputs that minimize `recompute_bytes`; sqrt(layers) only if both sizes are equal."""
     return sqrt(layers*checkpoint_bytes/layer_bytes)
 
 

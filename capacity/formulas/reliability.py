@@ -17,13 +17,13 @@ def expected_segment_time(failure_rate: PerSecond, interval: Seconds, checkpoint
 
 @formula(chapter="05-economics-of-compute", source="young1974")
 def young_interval(checkpoint: Seconds, mtbf: Seconds) -> Seconds:
-    """Work between checkpoints that minimises lost time when failures are rare."""
+    """Work between checkpoints that minimizes lost time when failures are rare."""
     return sqrt(2*checkpoint*mtbf)
 
 
 @formula(chapter="05-economics-of-compute", source="daly2006")
 def daly_interval(checkpoint: Seconds, mtbf: Seconds) -> Seconds:
-    """Work between checkpoints that minimises the time per useful second, two orders beyond Young's.
+    """Work between checkpoints that minimizes the time per useful second, two orders beyond Young's.
 
     For a checkpoint shorter than twice the time between failures; Daly's sum of four terms, factored.
     """
