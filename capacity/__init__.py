@@ -8,6 +8,7 @@ so `import capacity` costs numpy and nothing else.
 """
 import difflib
 import importlib
+import importlib.util
 import sys
 import types
 
@@ -28,25 +29,32 @@ _HOME = {
     "plot": ["COLOR", "label", "ticks"],
     "explore": ["Axis", "Slider", "Y", "explore"],
 }
-_WORDS = [name for name in globals() if not name.startswith("_") and name not in ("difflib", "importlib", "sys", "types")]
+_WORDS = [name for name, x in globals().items() if not name.startswith("_") and not isinstance(x, types.ModuleType)]
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 
 def __getattr__(name):
+    if name == "__all__":
+        return __dir__()
     if name.startswith("_"):
         raise AttributeError(name)
-    home = importlib.import_module("." + _MODULE_OF.get(name, "formulas"), __name__)
-    try:
-        return getattr(home, name)
-    except AttributeError:
-        close = difflib.get_close_matches(name, __dir__(), 3)
-        hint = f"; did you mean {', '.join(close)}?" if close else ""
-        raise AttributeError(f"capacity has no {name!r}{hint}") from None
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module("." + _MODULE_OF[name], __name__), name)
+    if importlib.util.find_spec("." + name, __name__):
+        return importlib.import_module("." + name, __name__)
+    if name in _formulas():
+        return _formulas()[name]
+    close = difflib.get_close_matches(name, __dir__(), 3)
+    hint = f"; did you mean {', '.join(close)}?" if close else ""
+    raise AttributeError(f"capacity has no {name!r}{hint}")
+
+
+def _formulas():
+    return importlib.import_module(".formulas", __name__).REGISTRY
 
 
 def __dir__():
-    from . import formulas
-    return sorted({*_WORDS, *_MODULE_OF, *formulas.__all__})
+    return sorted({*_WORDS, *_MODULE_OF, *_formulas()})
 
 
 class _Package(types.ModuleType):

@@ -38,6 +38,17 @@ DASHES = ["", "8 4", "2 3", "10 4 2 4", "4 3", "14 4", "6 3 2 3 2 3"]
 ROLES = list(draw.COLORS) + ["other"]
 
 
+def _finite(who, **values):
+    """Raise ValueError, naming it, for a value that is no finite number; None passes."""
+    for name, v in values.items():
+        try:
+            good = v is None or not isinstance(v, (str, bool)) and math.isfinite(v)
+        except (TypeError, OverflowError):
+            good = False
+        if not good:
+            raise ValueError(f"{who}: {name} is {v!r}; allowed: finite numbers")
+
+
 @dataclass(frozen=True)
 class Slider:
     """A symbol that the reader moves through stops between lo and hi, starting at value.
@@ -48,7 +59,8 @@ class Slider:
     round values (1-2-5 on a log slider, or powers of two for a whole number between two of them).
     lo, hi and value are always stops.  choices: instead of all that, a list of values or a dict
     {"what the reader sees": value}; value must be one of them, or a key of the dict.
-    Raises ValueError naming the slider if value is not between lo and hi or not a choice.
+    Raises ValueError naming the slider if lo, hi, value or a choice is no finite number, or if value
+    is not between lo and hi or not a choice.
     """
     symbol: object
     lo: float = None
@@ -63,7 +75,13 @@ class Slider:
     def __post_init__(self):
         if self.scale not in ("linear", "log"):
             raise ValueError(f"slider {self.name}: scale is {self.scale!r}, not linear or log")
+        _finite(f"slider {self.name}", lo=self.lo, hi=self.hi)
+        if not isinstance(self.value, str):
+            _finite(f"slider {self.name}", value=self.value)
         if self.choices is not None:
+            named = isinstance(self.choices, Mapping)
+            for v in self.choices.values() if named else self.choices:
+                _finite(f"slider {self.name}", choice=v)
             known = self.choices if isinstance(self.value, str) else self.choices_as_floats()
             if self.value not in known:
                 raise ValueError(f"slider {self.name}: value {self.value!r} is none of the choices "
@@ -77,8 +95,8 @@ class Slider:
                              f"{self.lo:g} to {self.hi:g}")
         elif self.scale == "log" and self.lo <= 0:
             raise ValueError(f"slider {self.name}: lo {self.lo:g} must be above 0 on a log scale")
-        elif self.stops is not None and self.stops < 2:
-            raise ValueError(f"slider {self.name}: stops is {self.stops}; at least 2 are needed")
+        elif self.stops is not None and (type(self.stops) is not int or self.stops < 2):
+            raise ValueError(f"slider {self.name}: stops is {self.stops!r}; allowed: 2, 3, ...")
 
     @property
     def name(self):
@@ -142,6 +160,7 @@ class Axis:
     def __post_init__(self):
         if self.scale not in ("linear", "log"):
             raise ValueError(f"axis {self.symbol}: scale is {self.scale!r}, not log or linear")
+        _finite(f"axis {self.symbol}", lo=self.lo, hi=self.hi)
         if not self.lo < self.hi:
             raise ValueError(f"axis {self.symbol}: lo {self.lo:g} must be below hi {self.hi:g}")
         if self.scale == "log" and self.lo <= 0:
@@ -163,7 +182,10 @@ class Y:
 
     def __post_init__(self):
         if self.scale not in ("linear", "log", None):
-            raise ValueError(f"y axis: scale is {self.scale!r}; allowed are 'log' and 'linear'")
+            raise ValueError(f"y axis: scale is {self.scale!r}, not log or linear")
+        _finite("y axis", lo=self.lo, hi=self.hi)
+        if None not in (self.lo, self.hi) and not self.lo < self.hi:
+            raise ValueError(f"y axis: lo {self.lo:g} must be below hi {self.hi:g}")
 
 
 def explore(name, *, title, sliders, x=None, y=None, curves=None, bars=None, points=None,
@@ -182,12 +204,14 @@ def explore(name, *, title, sliders, x=None, y=None, curves=None, bars=None, poi
               the first condition that holds gives the word; the last must be True
     Where an expression stands, (expr, "network") also names its colour: compute, memory, network,
     idle, measured, limit or other; a point is (x, y, "measured").
+    A Formula brings the domain of each argument; of a formula that was called on symbols nothing is
+    left but what these symbols assume (positive, integer).
     Raises ValueError naming what is wrong: a symbol without a slider, two sliders on one symbol, a
     slider that moves nothing, stops outside a symbol's domain, an empty title, a doubled label.
     Raises NotImplementedError naming an expression that JavaScript cannot state.
     """
-    return Explorer(name, title, list(sliders), x, y, dict(curves or {}), dict(bars or {}),
-                    dict(points or {}), list(readouts or []), limit)
+    return Explorer(name, title, list(sliders), x, y, curves, bars, points, list(readouts or []),
+                    limit)
 
 
 class Explorer:
@@ -196,9 +220,16 @@ class Explorer:
     def __init__(self, name, title, sliders, x, y, curves, bars, points, readouts, limit):
         self.name, self.title, self.sliders, self.x, self.y = name, title, sliders, x, y
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-            raise ValueError(f"explorer name {name!r}: allowed are lower-case words and hyphens")
+            raise ValueError(f"explorer name {name!r}; allowed: lower-case words and hyphens")
         if not title or not title.strip():
             raise ValueError(f"{name}: the title is empty; it states the finding")
+        for s in sliders:
+            _is_a(Slider, name, "a slider", s)
+        _is_a(Axis, name, "x", x)
+        _is_a(Y, name, "y", y)
+        for what, named in dict(curves=curves, bars=bars, points=points).items():
+            _is_a(Mapping, name, what, named)
+        curves, bars, points = dict(curves or {}), dict(bars or {}), dict(points or {})
         if bool(curves) + bool(bars) != 1 and not (readouts and not bars):
             raise ValueError(f"{name}: needs curves or bars, and not both")
         if curves and x is None:
@@ -238,13 +269,13 @@ class Explorer:
         except (sp.SympifyError, TypeError):
             expr = None
         if isinstance(value, str) or not isinstance(expr, (sp.Expr, sp.logic.boolalg.Boolean)):
-            raise ValueError(f"{self.name}: {what} is {value!r}; allowed are formulas, sympy "
+            raise ValueError(f"{self.name}: {what} is {value!r}; allowed: formulas, sympy "
                              "expressions and numbers")
         return expr
 
     def _color(self, role, what):
         if role not in ROLES:
-            raise ValueError(f"{self.name}: the colour of {what} is {role!r}; allowed are "
+            raise ValueError(f"{self.name}: the colour of {what} is {role!r}; allowed: "
                              f"{', '.join(ROLES)}")
         return role
 
@@ -569,6 +600,12 @@ LAB = """<style>
 
 def _stop_text(slider, i):
     return slider["names"][i] if "names" in slider else show(slider["stops"][i], slider["unit"])
+
+
+def _is_a(kind, name, what, value):
+    if value is not None and not isinstance(value, kind):
+        wanted = "a dict of labels" if kind is Mapping else kind.__name__ + "(...)"
+        raise ValueError(f"{name}: {what} is {value!r}; allowed: {wanted}")
 
 
 def _power_of_two(v):

@@ -14,6 +14,7 @@ import html
 import inspect
 import random
 import re
+import sys
 import typing
 
 import numpy as np
@@ -23,14 +24,16 @@ from .notation import NOTATION
 from .units import BASES, Unit
 
 REGISTRY = {}
+FINITE = sys.float_info.max                    # a count may be as large as a float can be, but not infinite
 
 
 class Formula:
     """A function of numbers, arrays or symbols that knows its units, its source and its chapter.
 
     Call it with floats or ints (returns a number), numpy arrays that broadcast (returns float64 arrays) or
-    sympy expressions (returns an expression).  A value outside an argument's domain is a ValueError, an
-    unknown or missing argument a TypeError; both name the argument.
+    sympy expressions (returns an expression).  A count may be any real number from its least, so that sweeps
+    and averages pass.  A value outside an argument's domain is a ValueError; an unknown or missing argument,
+    and anything that is no number (text, a list, a bool), a TypeError; all name the argument.
     """
 
     def __init__(self, function, chapter, source):
@@ -53,16 +56,19 @@ class Formula:
         self.units = {k: units[k] for k in variables}
         self.constant_units = {k: units[k] for k in constants}
         self.summary = inspect.getdoc(function).splitlines()[0]
-        self._bounds = {k: (u.least, u.most, u.binary) for k, u in units.items()}
+        self._bounds = {k: (u.least, FINITE if u.whole else u.most, u.binary) for k, u in units.items()}
         self._positional = [(k, *self._bounds[k]) for k in variables]
         self.__doc__ = self._document(inspect.getdoc(function))
         REGISTRY[name] = self
 
     def _document(self, text):
-        rows = [f"    {k}: {u or 'ratio'}; {u.domain}" for k, u in self.units.items()]
-        rows += [f"    {k}: {self.constant_units[k] or 'ratio'}; constant {v}" for k, v in self.constants.items()]
-        return "\n".join([text, "", "Arguments (numbers, arrays or symbols)", *rows, f"Returns: {self.unit or 'ratio'}",
-                          "Raises: ValueError outside these domains", f"Source: {self.source}", f"Derived in: {self.chapter}"])
+        rows = [f"    {k}: {u.domain if u.whole else f'{_name(u)}, {u.domain}'}; {NOTATION[k].meaning}"
+                for k, u in self.units.items()]
+        rows += [f"    {k}: {_name(self.constant_units[k])}, constant {v}" for k, v in self.constants.items()]
+        return "\n".join([text, "", "Arguments (numbers, arrays that broadcast, or symbols)", *rows,
+                          f"Returns: {_name(self.unit)}",
+                          "Raises: ValueError outside these domains, TypeError for what is no number",
+                          f"Source: {self.source}", f"Derived in: {self.chapter}"])
 
     def __repr__(self):
         return f"<formula {self.__name__}({', '.join(self.units)})>"
@@ -98,31 +104,31 @@ class Formula:
         return self.function(**kwargs)
 
     def _admit(self, k, x):
-        """Check anything that is not a plain float or int; integers become floats (int64 wraps at 9.2e18)."""
+        """Check anything that is not a plain float or int; arrays become float64 (int64 wraps at 9.2e18)."""
         least, most, binary = self._bounds[k]
         if is_symbolic(x):
-            if x.is_number and not least <= float(x) <= most or x.is_negative:
+            if x.is_Boolean or x.is_negative or x.is_extended_real is False:
                 self._reject(k, x)
+            if x.is_number:
+                self._admit(k, float(x))
             return x
-        if isinstance(x, np.ndarray):
-            if x.dtype.kind in "iu":
-                x = x.astype(float)
-            if x.dtype.kind != "f":
-                raise TypeError(f"{self.__name__}: {k} is an array of {x.dtype}; allowed are numbers")
+        if type(x) is np.ndarray and x.dtype.kind in "iuf":
+            x = x.astype(float, copy=False)
             if x.size and not (least <= x.min() and (most == np.inf or x.max() <= most)):
-                self._reject(k, x[~((x >= least) & (x <= most))].flat[0])
-            if binary and np.any(np.log2(x) % 1):
-                self._reject(k, x[np.log2(x) % 1 != 0].flat[0])
+                self._reject(k, x[~((x >= least) & (x <= most))][0])
+            if binary and np.any(np.frexp(x)[0] != 0.5):
+                self._reject(k, x[np.frexp(x)[0] != 0.5][0])
             return x
         if isinstance(x, (float, int, np.integer, np.floating)) and not isinstance(x, bool):
-            if not least <= x <= most or binary and np.log2(x) % 1:
+            if not least <= x <= most or binary and np.frexp(float(x))[0] != 0.5:
                 self._reject(k, x)
             return x if isinstance(x, (float, int)) else float(x)
-        raise TypeError(f"{self.__name__}: {k} = {x!r}; allowed are numbers, numpy arrays and sympy expressions")
+        what = f"{type(x).__name__} of {x.dtype}" if isinstance(x, np.ndarray) else repr(x)
+        raise TypeError(f"{self.__name__}: {k} = {what}; allowed: numbers, numpy arrays and sympy expressions")
 
     def _reject(self, k, x):
         unit = self.units.get(k) or self.constant_units[k]
-        raise ValueError(f"{self.__name__}: {k} = {x} is not allowed; {k} must be {unit.domain}")
+        raise ValueError(f"{self.__name__}: {k} = {x}; allowed: {unit.domain}")
 
     # ---- algebra -----------------------------------------------------------------------------
     @functools.cached_property
@@ -211,6 +217,10 @@ def formula(*, chapter, source):
     NOTATION, or if the name is taken.
     """
     return lambda function: Formula(function, chapter, source)
+
+
+def _name(unit):
+    return str(unit) or "ratio"
 
 
 def _close(a, b):

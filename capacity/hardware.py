@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from . import specs
 
 
@@ -44,7 +46,9 @@ class Accelerator(specs.Entry):
     def __post_init__(self):
         self.need_source()
         specs.at_least(0, memory=self.memory, bandwidth=self.bandwidth, scale_up=self.scale_up,
-                       nic=self.nic, clock=self.clock, **self.dense)
+                       nic=self.nic, clock=self.clock)
+        for what in ("dense", "sparse", "measured"):
+            specs.at_least(0, **{f"{what}.{k}": x for k, x in getattr(self, what).items()})
         specs.at_least(1, units=self.units, per_clock=self.per_clock)
 
     def peak(self, format="bf16"):
@@ -118,7 +122,7 @@ class Cluster(specs.Entry):
     def __post_init__(self):
         levels = tuple(x if isinstance(x, Level) else Level(*x) for x in self.levels)
         if not levels:
-            raise ValueError("levels = (): at least one (devices, link) is wanted")
+            raise ValueError("levels = (); allowed: at least one (devices, link)")
         object.__setattr__(self, "levels", levels)
 
     @property
@@ -158,8 +162,8 @@ class Cluster(specs.Entry):
         """
         known = isinstance(devices, Real)
         inner = tuple(x for x in self.levels[:-1] if not known or x.devices < devices)
-        if inner and known and devices % self.node:
-            raise ValueError(f"devices = {devices!r}: whole nodes of {self.node} are wanted")
+        if inner and (known or isinstance(devices, np.ndarray)) and np.any(devices % self.node):
+            raise ValueError(f"devices = {devices!r}; allowed: whole nodes of {self.node}")
         return replace(self, levels=(*inner, replace(self.levels[len(inner)], devices=devices)))
 
 

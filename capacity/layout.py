@@ -46,9 +46,11 @@ class Layout:
         specs.at_least(0, recompute=self.recompute, scores=self.scores)
         for name, share in dict(recompute=self.recompute, scores=self.scores).items():
             if isinstance(share, (Real, np.ndarray)) and np.any(share > 1):
-                raise ValueError(f"{name} = {share!r}: a share, at most 1, is wanted")
-        if self.zero not in (0, 1, 2, 3):
-            raise ValueError(f"zero = {self.zero!r}: 0, 1, 2 or 3 is wanted")
+                raise ValueError(f"{name} = {share!r}; allowed: a share from 0 to 1")
+        if type(self.zero) is not int or not 0 <= self.zero <= 3:
+            raise ValueError(f"zero = {self.zero!r}; allowed: 0, 1, 2 or 3")
+        if type(self.sequence_parallel) is not bool:
+            raise ValueError(f"sequence_parallel = {self.sequence_parallel!r}; allowed: True, False")
 
     @property
     def devices(self):

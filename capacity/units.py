@@ -1,7 +1,7 @@
 """Units as exponents of four base units, and the argument types of formulas.
 
 Inside the package every quantity is an SI float: bytes, seconds, FLOP, dollars.  Prefixes live at the
-door: multiply to enter (`80*GB`), divide to print (`x/GB`), or let `capacity.plot.show` choose one.
+door: multiply to enter (`80*GB`), divide to print (`x/GB`), or let `show` choose one.
 """
 from dataclasses import dataclass
 from math import inf
@@ -38,7 +38,7 @@ class Unit:
 
     @property
     def domain(self):
-        """The allowed values as words: 'a whole number, at least 2'."""
+        """The allowed values as words: 'a count, at least 2'."""
         if self.binary:
             return f"a power of two, at least {self.least:g}"
         if self.whole:

@@ -57,8 +57,11 @@ def test_a_stage_says_who_shares_what(zero, ranks):
 def test_bad_fields_are_named():
     with pytest.raises(ValueError, match="tp = 0"):
         Layout(batch=1, tp=0)
-    with pytest.raises(ValueError, match="zero = 4"):
-        Layout(batch=1, zero=4)
+    for zero in 4, -1, True, "1", None, np.array([1, 2]):
+        with pytest.raises(ValueError, match="zero = "):
+            Layout(batch=1, zero=zero)
+    with pytest.raises(ValueError, match="sequence_parallel = 'no'"):
+        Layout(batch=1, sequence_parallel="no")
     with pytest.raises(ValueError, match="recompute"):
         Layout(batch=1, recompute=-1)
     with pytest.raises(ValueError, match="recompute = 1.5"):

@@ -288,10 +288,14 @@ BAR = dict(title="A claim", y=Y("y"), bars={"b": {"p": P}}, sliders=[Slider(P, 1
     (dict(x=Axis("m", 1, 10, "m")), "the x axis is in no curve"),
     (dict(x=Axis("n", -1, 10, "n", scale="linear")), "the x axis n reaches -1, .*above 0"),
     (dict(x=None), "curves need x"),
+    (dict(x="n"), "x is 'n'; allowed: Axis"),
+    (dict(y="time"), "y is 'time'; allowed: Y"),
+    (dict(curves=F), "curves is <formula .*; allowed: a dict of labels"),
+    (dict(sliders=["P"]), "a slider is 'P'; allowed: Slider"),
     (dict(y=None), "curves need y"),
     (dict(curves=None), "needs curves or bars"),
-    (dict(curves={"ring": "n*P"}), "ring is 'n\\*P'; allowed are formulas"),
-    (dict(curves={"ring": (F, "pink")}), "colour of ring is 'pink'; allowed are compute"),
+    (dict(curves={"ring": "n*P"}), "ring is 'n\\*P'; allowed: formulas"),
+    (dict(curves={"ring": (F, "pink")}), "colour of ring is 'pink'; allowed: compute"),
     (dict(bars={"b": {"p": N}}), "not both"),
     (dict(limit=("l", 3)), "limit needs bars"),
     (dict(readouts=[("no place", F.symbols["P"], "s")]), "'no place' needs exactly one {}"),
@@ -329,12 +333,30 @@ def test_other_bad_explorers_are_refused_by_name(base, change, said):
     (dict(lo=0, hi=1), "needs lo, hi and value"),
     (dict(lo=0, hi=1, value=1, scale="log2"), "scale is 'log2'"),
     (dict(lo=0, hi=1, value=1, stops=1), "stops is 1"),
+    (dict(lo=0, hi=1, value=1, stops=2.5), "stops is 2.5"),
+    (dict(lo="1 GB", hi=2, value=1), "lo is '1 GB'; allowed: finite numbers"),
+    (dict(lo=1, hi=math.inf, value=1), "hi is inf"),
+    (dict(lo=1, hi=2, value=math.nan), "value is nan"),
+    (dict(choices=[1, "b"], value=1), "choice is 'b'"),
     (dict(choices=[1, 2], value=3), "value 3 is none of the choices"),
     (dict(choices={"a": 1}, value="b"), "value 'b' is none of the choices"),
 ])
 def test_a_bad_slider_is_refused_by_name(kwargs, said):
     with pytest.raises(ValueError, match=re.escape(said)):
         Slider(P, **kwargs)
+
+
+@pytest.mark.parametrize("make, said", [
+    (lambda: Axis("n", 1, math.inf, "n"), "axis n: hi is inf"),
+    (lambda: Axis("n", "1", 2, "n"), "axis n: lo is '1'"),
+    (lambda: Axis("n", 2, 1, "n"), "lo 2 must be below hi 1"),
+    (lambda: Y("time", lo=2, hi=1), "y axis: lo 2 must be below hi 1"),
+    (lambda: Y("time", hi="1 s"), "y axis: hi is '1 s'"),
+    (lambda: Y("time", scale="ln"), "y axis: scale is 'ln'"),
+])
+def test_a_bad_axis_is_refused_by_name(make, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        make()
 
 
 @pytest.mark.parametrize("name", ["", "Two Words", "a_b", "-a", "a--b"])

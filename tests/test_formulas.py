@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import capacity
 from capacity import REGISTRY, formulas
@@ -90,9 +91,45 @@ def test_integers_do_not_wrap():
     assert capacity.train_flops(params, tokens)[0] == pytest.approx(3.79e25, rel=1e-3)
 
 
+def test_short_floats_do_not_overflow():
+    got = capacity.message_time(np.array([6e4], dtype=np.float16), 0, np.float32(1e-3))
+    assert got.dtype == np.float64 and got[0] == pytest.approx(6e7, rel=1e-3)
+
+
 def test_powers_of_two_only():
-    with pytest.raises(ValueError, match="P = 6"):
-        capacity.recursive_doubling_all_reduce_time(1.0, 6, 1e-6, 1e9)
+    for P in 6, np.array([8, 6]), np.int64(6), sp.Integer(6):
+        with pytest.raises(ValueError, match="P = 6.*allowed: a power of two, at least 2"):
+            capacity.recursive_doubling_all_reduce_time(1.0, P, 1e-6, 1e9)
+    assert capacity.recursive_doubling_all_reduce_time(1.0, np.array([2, 2**40]), 1.0, 1.0).tolist() == [2, 80]
+
+
+@pytest.mark.parametrize("P", [float("inf"), np.array([1.0, np.inf]), 10**400, sp.oo, sp.zoo, sp.nan, sp.I, sp.true,
+                               sp.Symbol("q", negative=True), sp.Symbol("q", imaginary=True)], ids=lambda P: str(P)[:9])
+def test_a_count_is_finite_and_real(P):
+    with pytest.raises(ValueError, match="ring_all_reduce_time: P = .*; allowed: a count, at least 1"):
+        capacity.ring_all_reduce_time(1.0, P, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("n", [True, np.True_, None, 1j, [1.0], "1", np.array([True]), np.array(["1"]), np.array([1j]),
+                               np.array([1, None]), np.ma.array([1.0], mask=[True])], ids=repr)
+def test_what_is_no_number_is_named(n):
+    with pytest.raises(TypeError, match="message_time: n = .*; allowed: numbers"):
+        capacity.message_time(n, 1.0, 1.0)
+    with pytest.raises(TypeError, match="message_time: n = .*; allowed: numbers"):
+        capacity.message_time(n=n, alpha=1.0, beta=1.0)
+
+
+def test_shapes_broadcast_and_an_empty_array_stays_empty():
+    assert capacity.message_time(np.ones((3, 1)), np.ones(4), 1.0).shape == (3, 4)
+    assert capacity.message_time(np.array([]), 1.0, 1.0).shape == (0,)
+    assert capacity.message_time(np.array(3), 1.0, 1.0) == 4.0
+
+
+def test_help_says_units_domain_and_meaning():
+    text = capacity.tokens_per_second.__doc__
+    for line in ("    mfu: ratio, above 0 and at most 1; model FLOP utilization", "    P: a count, at least 1; ranks",
+                 "    per_weight: FLOP, constant 6", "Returns: 1/s", "Source: derived", "Derived in: 03a-data-pipeline-io"):
+        assert line in text.splitlines(), text
 
 
 @pytest.mark.parametrize("chapter, source", [("", "kaplan2020"), ("01-scale-imperative", "")])
@@ -149,6 +186,19 @@ def test_show(x, unit, text):
 def test_unknown_name_lists_the_close_ones():
     with pytest.raises(AttributeError, match="ring_all_reduce_time"):
         capacity.ring_all_reduce
+
+
+def test_the_package_has_no_other_names():
+    """`import *` brings what dir() lists, no module among it; submodules load when asked for, in any order."""
+    import subprocess
+    import sys
+    names = {}
+    exec("from capacity import *", names)
+    assert set(dir(capacity)) == names.keys() - {"__builtins__"}
+    assert not [k for k, x in names.items() if isinstance(x, type(capacity))]
+    subprocess.run([sys.executable, "-c", "import capacity; capacity.formulas, capacity.js; import capacity.explore, capacity.formula;"
+                    "assert callable(capacity.explore) and callable(capacity.formula) and callable(capacity.estimate)"],
+                   check=True, cwd=ROOT)
 
 
 def test_import_is_light():

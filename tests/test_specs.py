@@ -196,10 +196,22 @@ def test_a_wrong_argument_is_named():
         Accelerator(name="X", dense={}, memory="80 GB", bandwidth=GB, source="x")
     with pytest.raises(ValueError, match="devices = 0"):
         cluster("dgx-h100", 0)
-    with pytest.raises(ValueError, match="devices = 12: whole nodes of 8"):
+    with pytest.raises(ValueError, match="devices = 12; allowed: whole nodes of 8"):
         cluster("dgx-h100", 12)
+    with pytest.raises(ValueError, match=r"devices = array\(\[12, 16\]\); allowed: whole nodes of 8"):
+        cluster("dgx-h100", np.array([12, 16]))
     with pytest.raises(ValueError, match="hidden"):
         Transformer(**TINY | {"hidden": np.array([8, -8])})
+    for field in "dense", "sparse", "measured":
+        with pytest.raises(ValueError, match=f"{field}.bf16 = -1"):
+            Accelerator(**dict(name="X", dense={}, memory=1, bandwidth=1, source="x") | {field: {"bf16": -1}})
+
+
+@pytest.mark.parametrize("beta", [True, [1.0], 1j, "1", float("nan"), sp.Integer(-1), sp.I, sp.true, sp.nan,
+                                  np.array([True]), np.array([1.0, np.nan])], ids=repr)
+def test_what_is_no_size_is_named(beta):
+    with pytest.raises(ValueError, match="^beta = "):
+        Link(alpha=1*us, beta=beta, source="x")
 
 
 # ---- numbers, arrays, symbols ----------------------------------------------------------------

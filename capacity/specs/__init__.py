@@ -10,7 +10,12 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
+
+import numpy as np
+
+from ..algebra import is_symbolic
 
 HERE = Path(__file__).parent
 
@@ -57,7 +62,7 @@ def quantity(text, dimension, where):
     match = re.fullmatch(r"([0-9][0-9,]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) (\S+)", str(text))
     units = {unit: factor for unit, (kind, factor) in UNITS.items() if kind == dimension}
     if not match or match[2] not in units:
-        raise ValueError(f"{where} = {text!r}: a number and one of {', '.join(units)} is wanted")
+        raise ValueError(f"{where} = {text!r}; allowed: a number and one of {', '.join(units)}")
     return float(match[1].replace(",", ""))*units[match[2]]
 
 
@@ -85,13 +90,25 @@ def pick(entries, name, kind):
 
 
 def at_least(least, **values):
-    """Raise ValueError, naming it, for a value below `least`: a number, or any element of an array.
+    """Raise ValueError, naming it, for a value below `least`, or with an element below it.
 
-    Symbols and None pass; text is a ValueError too, since "80 GB" is not a number.
+    None passes, and a symbol that may be large enough. Text, a list, a bool or a complex number is
+    a ValueError too: "80 GB" is not a number.
     """
-    import numpy as np
     for name, value in values.items():
-        if isinstance(value, str):
-            raise ValueError(f"{name} = {value!r}: a number, an array or a symbol is wanted")
-        if isinstance(value, (int, float, np.number, np.ndarray)) and not np.all(value >= least):
-            raise ValueError(f"{name} = {value!r}: at least {least} is wanted")
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" or _is_real(value):
+            if not np.all(value >= least):
+                raise ValueError(f"{name} = {value!r}; allowed: at least {least}")
+        elif value is not None and not _is_unknown(value):
+            raise ValueError(f"{name} = {value!r}; allowed: numbers, numpy arrays and sympy "
+                             "expressions")
+
+
+def _is_real(value):
+    return (isinstance(value, Real) and not isinstance(value, bool)
+            or is_symbolic(value) and value.is_comparable)
+
+
+def _is_unknown(value):
+    return is_symbolic(value) and not (value.is_Boolean or value.is_number
+                                       or value.is_extended_real is False)
