@@ -79,14 +79,14 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def show(x, unit="", digits=3):
-    """A quantity as a person writes it, to `digits` significant digits.
+    """A quantity as a person writes it, to `digits` significant digits; a plain number from 100 on is whole.
 
     show(2.5e-3, "s") is '2.5 ms', show(1.12e12, "B") '1.12 TB', show(3.2e8, "s") '10.1 years',
     show(2.1e6, "$") '$2.1 M', show(0.345, "%") '34.5 %', show(19788.2, "FLOP/B") '19,788 FLOP/B' and
     show(7e10) '70×10⁹'.  From 10²¹ on every number is written as 3.14×10²³.  Only bytes, seconds, FLOP,
     watts, joules and hertz take prefixes; other units are words after a plain number.
     """
-    x = float(x)
+    x = float(x) + 0.0                                # -0.0 is 0
     if x != x or abs(x) == inf:
         return "n/a" if x != x else "-∞"[x > 0:]
     if unit == "%":

@@ -46,6 +46,14 @@ def test_experts_may_be_divided():
     mixtral = model("mixtral-8x7b")
     assert Layout(batch=64, dp=8, ep=8).check(mixtral, cluster("dgx-h100", 8)) == ()
     assert Layout(batch=64, dp=8, ep=2).check(mixtral, cluster("dgx-h100", 8)) == ()
+    assert Layout(batch=64, cp=8, ep=8).check(mixtral, cluster("dgx-h100", 8)) == ()
+    reasons = Layout(batch=64, dp=16, ep=16).check(mixtral, cluster("dgx-h100", 16))
+    assert reasons == ("ep = 16 does not divide the experts of Mixtral 8x7B.",)
+
+
+def test_what_is_allowed_at_the_edge():
+    assert Layout(batch=8, pp=80).check(LLAMA, replace(MACHINE, levels=[(80, MACHINE.inner)])) == (), "a layer a stage"
+    assert Layout(batch=8, pp=4, tp=16).check(LLAMA, cluster("dgx-h100", 64)) == (), "a key-value head for two ranks"
 
 
 @pytest.mark.parametrize("zero, ranks", [(0, (1, 1, 1)), (1, (1, 1, 32)), (2, (1, 32, 32)), (3, (32, 32, 32))])
@@ -143,6 +151,31 @@ def test_twice_the_tokens_twice_the_arithmetic():
         assert getattr(two, cause) == pytest.approx(2*getattr(one, cause)), cause
     assert two.update == one.update
     assert two.bubble/two.time < one.bubble/one.time, "more micro-batches, smaller share of bubble"
+
+
+def test_context_by_hand():
+    """Two ranks in different nodes gather keys and values: forward, and twice as much again backward."""
+    nbytes = 2*2*8192*8*128/8                                # keys and values, 16 bits, a tensor rank's share
+    gather = MACHINE.outer.alpha + nbytes/2/(0.82*MACHINE.outer.beta)
+    lay = Layout(batch=512, dp=8, cp=2, tp=8, pp=4, sequence_parallel=True)
+    assert step(lay).context == pytest.approx(64*20*3*gather)
+    assert step(replace(lay, recompute=1)).context == pytest.approx(64*20*4*gather)
+
+
+def test_stages_by_hand():
+    """Three of four stages send on, and all but the first send gradients back; each rank its share of the sequence."""
+    for shared, ranks in (True, 8), (False, 1):
+        send = MACHINE.outer.alpha + 2*8192*8192/ranks/(0.82*MACHINE.outer.beta)
+        assert step(replace(LAYOUT, sequence_parallel=shared)).pipeline == pytest.approx(2*32*3/4*send)
+
+
+def test_what_each_stage_sends_by_hand():
+    """Over a network so slow that nothing hides it: bytes per parameter and step, gradients of 4 bytes, weights of 2."""
+    def data(zero):
+        return step(Layout(batch=2048, dp=512, zero=zero), network=1e-6, weight=2, grad=4).data
+    sent = [2*4, 4 + 2, 4*4 + 2, 4*(4 + 2*2)]                # four micro-batches
+    assert [data(zero)/data(0) for zero in range(4)] == pytest.approx([b/sent[0] for b in sent], rel=1e-3)
+    assert step(Layout(batch=32, cp=512), network=1e-6).data > 0, "context ranks share the gradients too"
 
 
 def test_only_the_model_counts_for_mfu():

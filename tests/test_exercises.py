@@ -112,7 +112,10 @@ def small():
 
 
 def test_blank_hides_answer_and_reason():
-    nb = make_exercises.introduce(make_exercises.blank(make_exercises.mark(small())), "01-x")
+    solved = small()
+    solved.cells[3].outputs, solved.cells[3].execution_count = [nbformat.v4.new_output("stream", text="6")], 2
+    nb = make_exercises.introduce(make_exercises.blank(make_exercises.mark(solved)), "01-x")
+    assert nb.cells[3].outputs == [] and nb.cells[3].execution_count is None
     sources = [c.source for c in nb.cells]
     assert sources[2] == "# exercise 1.1\ndef f(x):\n    raise NotImplementedError"
     assert "raises-exception" in nb.cells[3].metadata.tags
@@ -129,11 +132,26 @@ def test_marking_is_idempotent_and_speaks_nbgrader():
     assert check.grade and check.locked and check.points == 1
 
 
+def test_what_is_out_of_step_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(make_exercises, "ROOT", tmp_path)
+    for folder in "solutions", "exercises":
+        (tmp_path/folder).mkdir()
+    solution, exercise = tmp_path/"solutions"/"01-x.ipynb", tmp_path/"exercises"/"01-x.ipynb"
+    solution.write_text(make_exercises.dumps(small()))
+    assert make_exercises.out_of_step(solution, check=True) == [solution, exercise]
+    for path, nb in zip((solution, exercise), make_exercises.derive(solution)):
+        path.write_text(make_exercises.dumps(nb))
+    assert make_exercises.out_of_step(solution, check=True) == []
+    exercise.write_text(exercise.read_text().replace("raise NotImplementedError", "return 6"))
+    assert make_exercises.out_of_step(solution, check=True) == [exercise]
+
+
 @pytest.mark.parametrize("source", [
     "# exercise 1.1\nx = 1",                                                # nothing to blank
     "# exercise 1.1\n### BEGIN SOLUTION\nx = 1\n### END SOLUTION",          # not inside a function
     "def f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION",    # not marked
     "# exercise 1.1\ndef f():\n    ### BEGIN SOLUTION\n    return 1",       # never ends
+    "# exercise 1.1\ndef f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n    ### BEGIN SOLUTION",
 ])
 def test_a_wrong_region_is_refused(source):
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])

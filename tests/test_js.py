@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p, log2, log10
 
-from capacity import REGISTRY, formulas, geometric  # noqa: F401  (loads the registry)
+from capacity import REGISTRY, formulas, geometric, where  # noqa: F401  (loads the registry)
 from capacity.js import arrow, canonical, function, javascript
 from javascript import number, run
 
@@ -71,6 +71,13 @@ def test_geometric_sum_keeps_its_digits_near_one():
     np.testing.assert_allclose(np.reshape(got, exact.shape), exact, rtol=1e-14)
     np.testing.assert_allclose([[geometric(r, k) for k in terms] for r in near], exact, rtol=1e-14)
     np.testing.assert_allclose(geometric(np.array(near)[:, None], np.array(terms)), exact, rtol=1e-14)
+
+
+def test_where_means_the_same_for_numbers_arrays_and_symbols():
+    for v in -1.0, 2.0:
+        want = 10 if v < 1 else 20
+        assert where(v < 1, 10, 20) == want and where(np.array([v]) < 1, 10, 20) == [want]
+        assert where(x < 1, 10, 20).subs(x, v) == want and where(np.bool_(v < 1), 10, 20) == want
 
 
 def test_geometric_sum_at_the_ends_of_its_domain():

@@ -107,6 +107,38 @@ def test_links_between_files_lead_somewhere(path):
                 f"{target} in:\n{c.source}"
 
 
+# --- the normaliser, on outputs small enough to see through
+
+def cell(*outputs):
+    c = nbformat.v4.new_code_cell("x", outputs=list(outputs), metadata={"tags": ["t"], "scrolled": True})
+    return nbformat.v4.new_notebook(cells=[c], metadata={"kernelspec": {"name": "mine", "display_name": "mine"}})
+
+
+def test_normalise_drops_what_changes():
+    new = nbformat.v4.new_output
+    data = {execute.WIDGET: {"model_id": "1"}, "text/plain": "x"}
+    nb = cell(new("stream", text="a"), new("stream", text="b"), new("display_data", data), new("display_data", {execute.WIDGET: {}}),
+              new("error", ename="E", evalue="\x1b[31mbad", traceback=["long", "path"]))
+    twin = nbformat.v4.new_code_cell("y", id="one")
+    nb.cells[0].id = "one"
+    nb.cells.append(twin)
+    nb = execute.normalise(nb, "01-x")
+    stream, shown, error = nb.cells[0].outputs
+    assert stream.text == "ab" and shown.data == {"text/plain": "x"} and error.traceback == ["E: bad"]
+    assert nb.cells[0].metadata == {"tags": ["t"]} and nb.metadata.kernelspec.name == "python3"
+    assert [c.id for c in nb.cells] == ["one", "01-x-001"]
+    assert execute.dumps(execute.normalise(nb, "01-x")) == execute.dumps(nb)
+
+
+@pytest.mark.parametrize("output, said", [
+    (nbformat.v4.new_output("stream", name="stderr", text="careful"), "writes to stderr: careful"),
+    (nbformat.v4.new_output("stream", text="<f at 0x7f3ddd181c60>"), "prints a memory address"),
+    (nbformat.v4.new_output("execute_result", {"text/plain": "<f at 0x7f3ddd181c60>"}), "prints a memory address")])
+def test_normalise_refuses_what_no_reader_should_see(output, said):
+    with pytest.raises(execute.Unreproducible, match=said):
+        execute.normalise(cell(output), "01-x")
+
+
 # --- every chapter
 
 @each_chapter
