@@ -178,6 +178,35 @@ def test_what_each_stage_sends_by_hand():
     assert step(Layout(batch=32, cp=512), network=1e-6).data > 0, "context ranks share the gradients too"
 
 
+@pytest.mark.parametrize("zero, windows, share", [(0, 1, (4, 6)), (1, 1, (4, 6)), (2, 4, (4, 6)), (3, 4, (6, 6))])
+def test_what_hides_behind_what_by_hand(zero, windows, share):
+    """Traffic too long to hide: recomputation, two more parts of the arithmetic, hides exactly its own time more."""
+    over, whole = share
+    hidden = []
+    for r in 0, 1:
+        s = step(Layout(batch=2048, dp=512, zero=zero, recompute=r), network=1e-3)
+        busy = s.matmul + s.attention + s.pointwise
+        hidden.append((windows*(over + 2*r)/(whole + 2*r)*busy/4*(1 - 1/80), s.data))
+    (less, exposed), (more, still) = hidden
+    assert exposed - still == pytest.approx(more - less, rel=1e-6) and still > 0
+
+
+def test_few_micro_batches_keep_few_activations():
+    many, few = step(replace(LAYOUT, batch=16*8)), step(replace(LAYOUT, batch=16*2))
+    assert few.activations < many.activations, "two in flight, not a stage's four"
+
+
+def test_every_message_counts_for_the_spread():
+    """All of the time in messages: their spread is the step's, whatever they are for."""
+    for lay in Layout(batch=1, cp=512), Layout(batch=512, dp=512), Layout(batch=64, dp=64, tp=8), Layout(batch=512, dp=32, pp=16):
+        s = step(lay, network=1e-12, library_spread=0, network_spread=0.3)
+        busy = s.time - s.bubble
+        talk = s.tensor + s.context + s.pipeline + s.data
+        assert talk/busy == pytest.approx(1, abs=1e-3)
+        share = talk/s.time
+        assert s.spread == pytest.approx(math.hypot(0.3*share, 0.16*(1 - share)), rel=1e-6)
+
+
 def test_only_the_model_counts_for_mfu():
     plain, again = step(), step(replace(LAYOUT, recompute=1))
     assert again.flops == plain.flops

@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p, log2, log10
 
+import capacity
 from capacity import REGISTRY, formulas, geometric, where  # noqa: F401  (loads the registry)
 from capacity.js import arrow, canonical, function, javascript
 from javascript import number, run
@@ -78,6 +79,16 @@ def test_where_means_the_same_for_numbers_arrays_and_symbols():
         want = 10 if v < 1 else 20
         assert where(v < 1, 10, 20) == want and where(np.array([v]) < 1, 10, 20) == [want]
         assert where(x < 1, 10, 20).subs(x, v) == want and where(np.bool_(v < 1), 10, 20) == want
+
+
+@pytest.mark.parametrize("name, values, want", [
+    ("log2", [8.0], 3), ("log", [float(np.e**2)], 2), ("exp", [1.0], np.e), ("sqrt", [6.25], 2.5), ("ceil", [2.5], 3),
+    ("floor", [2.5], 2), ("maximum", [2.0, 3.0], 3), ("minimum", [2.0, 3.0], 2), ("geometric", [2.0, 5.0], 31)])
+def test_one_name_for_numbers_arrays_and_symbols(name, values, want):
+    f, symbols = getattr(capacity, name), (x, y)[:len(values)]
+    assert f(*values) == pytest.approx(want, rel=1e-14)
+    assert f(*(np.array([v, v]) for v in values)) == pytest.approx([want, want], rel=1e-14)
+    assert float(f(*symbols).subs(dict(zip(symbols, values)))) == pytest.approx(want, rel=1e-14)
 
 
 def test_geometric_sum_at_the_ends_of_its_domain():

@@ -1,6 +1,7 @@
 """The data: sources, dates, identities of the sheets, published counts, errors, symbols."""
 import datetime
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,9 @@ def test_a_table_entry_without_source_cannot_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(specs, "HERE", tmp_path)
     with pytest.raises(TypeError, match="wire.*source"):
         specs.read.__wrapped__("links")
+    (tmp_path/"links.toml").write_text('[wire]\nname = "a wire"\nsource = "x"\nalpha = "1 us"\nbeta = "1 GB/s"\n')
+    with pytest.raises(TypeError, match="wire.*read"):
+        specs.read.__wrapped__("links")
 
 
 # ---- units -----------------------------------------------------------------------------------
@@ -57,7 +61,8 @@ def test_quantities_are_read_in_si_units():
     read = [("989.4 TFLOP/s", "rate", 989.4e12), ("80 GB", "memory", 80e9),
             ("95 GiB", "memory", 95*2**30), ("3.35 TB/s", "bandwidth", 3.35e12),
             ("50 Gb/s", "bandwidth", 6.25e9), ("2.8 us", "time", 2.8e-6),
-            ("1.83 GHz", "frequency", 1.83e9), ("393 TOP/s", "rate", 393e12)]
+            ("1.83 GHz", "frequency", 1.83e9), ("393 TOP/s", "rate", 393e12),
+            ("2.5 PFLOP/s", "rate", 2.5e15), ("1,200 GB/s", "bandwidth", 1.2e12)]
     for text, dimension, value in read:
         assert np.isclose(specs.quantity(text, dimension, "x.y"), value, rtol=1e-15)
     assert accelerator("tpu-v5p").memory == 95*GiB
@@ -119,6 +124,7 @@ def test_clusters_agree_with_their_devices(key):
 def test_llama3_cluster_thins_out_above_the_pod():
     machine = cluster("llama3-24k")
     assert (machine.node, machine.levels[1].devices, machine.devices) == (8, 3072, 24576)
+    assert machine.outer == machine.levels[1].link and replace(machine, levels=machine.levels[:1]).outer == machine.inner
     assert machine.oversubscription == 7 and np.isclose(machine.levels[-1].bandwidth, 50*GB/7)
 
 
@@ -160,6 +166,7 @@ def test_counts_are_consistent(key):
 def test_the_weights_of_deepseek_without_the_embedding():
     shape = model("deepseek-v3")
     assert round((shape.active_params - shape.embedding_params)/1e9, 1) == 36.6
+    assert shape.attention_width == 128*(128 + 192)/2, "scores over 192, values of 128"
     assert shape.cache_width == 576 and model("llama3-70b").cache_width == 2048
 
 
@@ -194,6 +201,8 @@ def test_a_wrong_argument_is_named():
         Experts(count=0, active=1, ffn=8)
     with pytest.raises(ValueError, match="memory = '80 GB'"):
         Accelerator(name="X", dense={}, memory="80 GB", bandwidth=GB, source="x")
+    with pytest.raises(ValueError, match="units = 0"):
+        Accelerator(name="X", dense={}, memory=1, bandwidth=GB, units=0, source="x")
     with pytest.raises(ValueError, match="devices = 0"):
         cluster("dgx-h100", 0)
     with pytest.raises(ValueError, match="devices = 12; allowed: whole nodes of 8"):
@@ -221,6 +230,11 @@ def test_shapes_of_arrays_and_symbols():
     assert shape.params.subs({L: 32, H: 4096}) == model("llama3-8b").params
     shape = Transformer(**LLAMA | {"layers": np.array([16, 32])})
     assert shape.params[1] == model("llama3-8b").params
+    tied, untied = (Transformer(**TINY | {"hidden": H}, tied=t) for t in (1, 0))
+    assert tied.matmul_params == untied.matmul_params and sp.expand(untied.params - tied.params - 10*H) == 0
+    biased = Transformer(**TINY | {"layers": L}, experts=Experts(count=S, active=2, ffn=32, dense=1, bias=1))
+    plain = Transformer(**TINY | {"layers": L}, experts=Experts(count=S, active=2, ffn=32, dense=1))
+    assert sp.expand(biased.params - plain.params - (L - 1)*S) == 0
     sparse = Transformer(**TINY | {"hidden": H}, experts=Experts(count=S, active=2, ffn=32))
     assert sp.expand(sparse.params - sparse.active_params - (S - 2)*3*32*H) == 0
 
@@ -234,6 +248,8 @@ def test_links_and_clusters_of_symbols_and_arrays():
     assert machine.devices == P and machine.levels[1].bandwidth == beta/2
     assert cluster("dgx-h100", np.array([512, 2048])).nodes.tolist() == [64, 256]
     assert [x.devices for x in cluster("dgx-h100", 16).levels] == [8, 16]
+    assert [x.devices for x in cluster("llama3-24k", 3072).levels] == [8, 3072]
+    assert [x.devices for x in cluster("dgx-h100", 8).levels] == [8]
     assert cluster("dgx-h100", 16).outer == link("ndr")
 
 
