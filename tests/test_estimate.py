@@ -134,6 +134,7 @@ def test_a_step_adds_up():
     assert isinstance(s, Step) and set(s.seconds) == set(CAUSES) and set(s.bytes) == set(KINDS)
     assert s.time == pytest.approx(sum(s.seconds.values())) and s.memory == pytest.approx(sum(s.bytes.values()))
     assert s.mfu == pytest.approx(s.flops/(s.peak*s.time)) and s.token_rate == pytest.approx(512*8192/s.time)
+    assert s.peak == MACHINE.device.peak("bf16") > MACHINE.device.ceiling("bf16")
     low, high = s.interval()
     assert low < s.time < high and low*high == pytest.approx(s.time**2)
     assert s.interval(2)[1]/s.time == pytest.approx((high/s.time)**2)

@@ -17,8 +17,8 @@ from sympy.codegen import cfunctions
 
 import browser
 import execute
-from capacity import (GB, MB, TB, Axis, Slider, Y, ceil, day, explore, hour, kB, log2, recursive_doubling_all_reduce_time,
-                      ring_all_reduce_time, show, us, where)
+from capacity import (GB, MB, TB, Axis, Slider, Y, ceil, day, explore, hour, kB, log2, optimal_segments, recursive_doubling_all_reduce_time,
+                      ring_all_reduce_time, show, training_cost, us, where)
 from capacity.draw import COLORS
 from capacity.explore import ROLES
 from capacity.js import function
@@ -357,6 +357,18 @@ def test_a_bad_slider_is_refused_by_name(kwargs, said):
 def test_a_bad_axis_is_refused_by_name(make, said):
     with pytest.raises(ValueError, match=re.escape(said)):
         make()
+
+
+def test_a_formula_brings_the_ends_of_its_domain():
+    rent = dict(title="t", x=Axis("flops", 1, 2, "FLOP"), y=Y("$", "$"), curves={"rent": training_cost})
+    def sliders(most):
+        return [Slider("peak", 1, 2, 1), Slider("price", 1, 2, 1), Slider("mfu", .1, most, .5)]
+    explore("good", sliders=sliders(1), **rent)
+    with pytest.raises(ValueError, match="slider mfu reaches 1.05, .*at most 1"):
+        explore("bad", sliders=sliders(1.5), **rent)
+    pieces = GOOD | dict(curves={"segments": optimal_segments})
+    with pytest.raises(ValueError, match="slider P reaches 1, .*at least 2"):
+        explore("bad", **pieces | dict(sliders=[Slider("P", 1, 8, 4), Slider("alpha", 1, 2, 1), Slider("beta", 1, 2, 1)]))
 
 
 @pytest.mark.parametrize("name", ["", "Two Words", "a_b", "-a", "a--b"])
