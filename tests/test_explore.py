@@ -366,6 +366,11 @@ def test_a_formula_brings_the_ends_of_its_domain():
     explore("good", sliders=sliders(1), **rent)
     with pytest.raises(ValueError, match="slider mfu reaches 1.05, .*at most 1"):
         explore("bad", sliders=sliders(1.5), **rent)
+    with pytest.raises(ValueError, match="x axis mfu reaches 1.5, .*at most 1"):
+        explore("bad", **rent | dict(x=Axis("mfu", .1, 1.5, "u"), sliders=[Slider("flops", 1, 2, 1), *sliders(1)[:2]]))
+    with pytest.raises(ValueError, match="slider P reaches 1000, .*a power of two"):
+        explore("bad", **GOOD | dict(curves={"doubling": recursive_doubling_all_reduce_time},
+                                     sliders=[Slider("P", 2, 1000, 64), *GOOD["sliders"][1:]]))
     pieces = GOOD | dict(curves={"segments": optimal_segments})
     with pytest.raises(ValueError, match="slider P reaches 1, .*at least 2"):
         explore("bad", **pieces | dict(sliders=[Slider("P", 1, 8, 4), Slider("alpha", 1, 2, 1), Slider("beta", 1, 2, 1)]))
