@@ -116,7 +116,6 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     life=(r"T_{\mathrm{life}}", "depreciation time"),
     opex=(r"R_{\mathrm{op}}", "running cost of one device"),
     utilization=("u", "share of the time that the device does paid work"),
-    power=("p_{\\mathrm{el}}", "electrical power"),
     # error bars
     spread=(r"\sigma_1", "standard deviation of a logarithm"),
     other_spread=(r"\sigma_2", "standard deviation of another, independent logarithm"),
