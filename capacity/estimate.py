@@ -7,6 +7,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+from . import specs
 from .algebra import ceil, maximum, minimum
 from .formulas import (activation_bytes_per_layer, activation_traffic, combined_spread,
                        interval_factor, message_time, model_flops_utilization, model_state_bytes,
@@ -124,10 +125,11 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
                         and of everything
     weight, grad, optimizer   bytes per parameter
 
-    Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises ValueError for
-    a model with experts, and for a device without a measured ceiling in this format. The context
+    Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises ValueError for a
+    sequence below one token, for a model with experts, and for a device without a measured ceiling in this format. The context
     term is not confronted with published runs: no dense 16-bit row of the table has one.
     """
+    specs.at_least(1, seq_len=seq_len)
     if model.experts:
         raise ValueError(f"{model.name} has experts: this estimate knows dense models only")
     device, lay = cluster.device, layout

@@ -72,6 +72,9 @@ def test_bad_fields_are_named():
         Layout(batch=1, sequence_parallel="no")
     with pytest.raises(ValueError, match="recompute"):
         Layout(batch=1, recompute=-1)
+    for bad in ("8192", 0):
+        with pytest.raises(ValueError, match="seq_len = "):
+            estimate(LLAMA, MACHINE, LAYOUT, bad)
     with pytest.raises(ValueError, match="recompute = 1.5"):
         Layout(batch=1, recompute=1.5)
     with pytest.raises(TypeError, match="one layout"):
