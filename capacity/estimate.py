@@ -126,8 +126,9 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     weight, grad, optimizer   bytes per parameter
 
     Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises ValueError for a
-    sequence below one token, for a model with experts, and for a device without a measured ceiling in this format. The context
-    term is not confronted with published runs: no dense 16-bit row of the table has one.
+    sequence below one token, for a model with experts, and for a device without a measured ceiling
+    in this format. The context term is not confronted with published runs: no dense 16-bit row of
+    the table has one.
     """
     specs.at_least(1, seq_len=seq_len)
     if model.experts:
