@@ -1,0 +1,388 @@
+"""P ranks in one process, each running the same plain Python program, with every message counted.
+
+    from capacity.spmd import Link, run
+
+    def shift(comm, x):
+        return comm.sendrecv(x, to=(comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+
+    run(shift, inputs=[10, 11, 12]).results        # [12, 10, 11]
+
+A witness: it knows programs and messages, and no formula.  The ranks take turns in one thread, so a run is
+deterministic and nothing hangs: a program that cannot go on ends at once, with what every rank waits for.
+"""
+import copy
+import math
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from numbers import Number
+from typing import Any, NamedTuple
+
+import numpy as np
+from greenlet import GreenletExit, getcurrent, greenlet
+
+
+class ProgramError(RuntimeError):
+    """The program cannot go on; the message names the ranks and what each was waiting for."""
+
+
+class Deadlock(ProgramError):
+    """Every unfinished rank waits for another, or a message was sent that nobody received."""
+
+
+class Mismatch(ProgramError):
+    """A message is not what its receiver asked for: another tag, shape or type."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One kind of hop: n bytes arrive alpha + n/beta after they left.
+
+    alpha in seconds, beta in bytes per second and direction.  The sender's port is taken for the part
+    `overhead` of alpha (all of it unless told) and for n/beta; the rest of alpha passes on the wire, where
+    other messages may follow.  ValueError for a negative alpha, a beta of 0 or an overhead above alpha.
+    """
+    alpha: Any = 0
+    beta: Any = math.inf
+    name: str = "link"
+    overhead: Any = None
+
+    def __post_init__(self):
+        if self.overhead is None:
+            object.__setattr__(self, "overhead", self.alpha)
+        for name, ok, allowed in (("alpha", self.alpha >= 0, "seconds, at least 0"),
+                                  ("beta", self.beta > 0, "bytes per second, above 0"),
+                                  ("overhead", 0 <= self.overhead <= self.alpha, f"0 to alpha = {self.alpha}")):
+            if not ok:
+                raise ValueError(f"Link: {name} = {getattr(self, name)!r}; allowed: {allowed}")
+
+
+def two_level(node_size, inside, across):
+    """The link between two ranks when ranks 0..G-1 share a node, G..2G-1 the next, and so on."""
+    return lambda a, b: inside if a//node_size == b//node_size else across
+
+
+class Message(NamedTuple):
+    """One message: who sent what to whom, on which link, when it left and when it was in."""
+    source: int
+    to: int
+    nbytes: int
+    tag: Any
+    link: str
+    round: int                          # 1, 2, ...: when it is in if every message takes one unit of time
+    left: Any
+    arrived: Any
+
+
+@dataclass
+class Run:
+    """What a run left behind: results and clocks by rank, all messages, and what the ranks said they hold.
+
+    `holdings` lists (round, rank, state) for every `comm.holds(state)`.
+    """
+    size: int
+    results: list = field(default_factory=list)
+    clock: list = field(default_factory=list)
+    messages: list = field(default_factory=list)
+    holdings: list = field(default_factory=list)
+
+    @property
+    def time(self):
+        """When the last rank finished, in seconds of the virtual clock."""
+        return max(self.clock)
+
+    @property
+    def rounds(self):
+        """Rounds of messages one after the other: the time if every message took 1, whatever its size."""
+        return max((m.round for m in self.messages), default=0)
+
+    def sent(self, link=None):
+        """Bytes each rank sent, as an array of P; with `link`, over links of that name only."""
+        return self._sum("source", link)
+
+    def received(self, link=None):
+        """Bytes each rank received, as an array of P; with `link`, over links of that name only."""
+        return self._sum("to", link)
+
+    def count(self, link=None):
+        """Messages each rank sent, as an array of P; with `link`, over links of that name only."""
+        return self._sum("source", link, lambda m: 1)
+
+    def _sum(self, end, link, amount=lambda m: m.nbytes):
+        known = {m.link for m in self.messages}
+        if link is not None and link not in known:
+            raise ValueError(f"link = {link!r}; the messages went over {', '.join(sorted(known)) or 'no link'}")
+        total = np.zeros(self.size, dtype=int)
+        for m in self.messages:
+            if link in (None, m.link):
+                total[getattr(m, end)] += amount(m)
+        return total
+
+
+def run(program, inputs, *shared, link=Link(), ports=1):
+    """Run `program(comm, inputs[r], *shared)` on ranks r = 0..P-1, P = len(inputs), and return a `Run`.
+
+    link: a `Link`, or a function (source, to) -> Link.  ports: how many messages a rank can send, and
+    receive, at once over links of one name.  A rank takes in messages in the order in which it asks for them.
+    An exception of one rank ends the run: ProgramError from it.  ValueError without inputs or ports.
+    """
+    if not len(inputs):
+        raise ValueError("inputs is empty; allowed: one input for each rank")
+    if ports < 1:
+        raise ValueError(f"ports = {ports!r}; allowed: 1, 2, ...")
+    return _World(len(inputs), link if callable(link) else lambda a, b: link, ports).run(program, inputs, shared)
+
+
+class Comm:
+    """One rank's view of its group: `rank`, `size` and the messages it can send and receive.
+
+    Values are copied on the way.  A send returns when its receiver has asked for the message; the same program
+    on real processes may return sooner, so one that ends here does not depend on buffers there.
+    """
+
+    def __init__(self, world, ranks, rank):
+        self._world, self._ranks, self.rank, self.size = world, ranks, rank, len(ranks)
+
+    def __repr__(self):
+        return f"rank {self.rank} of {self.size}"
+
+    def isend(self, value, to, tag=None):
+        """Start to send `value` to rank `to`; the handle's wait() ends when it is received."""
+        return self._world.send(self._me, self._global("to", to), value, tag)
+
+    def irecv(self, source, like=None, tag=None):
+        """Start to receive from rank `source`; the handle's wait() returns the value.
+
+        like: an array of the shape and type that must come; tag: the tag that must come.  Mismatch otherwise.
+        """
+        return self._world.recv(self._global("source", source), self._me, like, tag)
+
+    def send(self, value, to, tag=None):
+        """Send `value` to rank `to`."""
+        self.isend(value, to, tag).wait()
+
+    def recv(self, source, like=None, tag=None):
+        """Receive from rank `source`; see `irecv`."""
+        return self.irecv(source, like, tag).wait()
+
+    def sendrecv(self, value, to, source, like=None, sendtag=None, recvtag=None):
+        """Send `value` to rank `to` while receiving from rank `source`, and return what came."""
+        out = self.isend(value, to, sendtag)
+        got = self.irecv(source, like, recvtag).wait()
+        out.wait()
+        return got
+
+    def barrier(self):
+        """Wait until every rank of the group has come: empty messages over 1, 2, 4, ... ranks."""
+        d = 1
+        while d < self.size:
+            self.sendrecv(None, (self.rank + d) % self.size, (self.rank - d) % self.size, sendtag="barrier")
+            d *= 2
+
+    def group(self, ranks):
+        """The same rank seen from a smaller group: ranks[i] becomes rank i.  ValueError if it is not in it."""
+        ranks = list(ranks)
+        if self.rank not in ranks:
+            raise ValueError(f"ranks = {ranks}; allowed: a group that rank {self.rank} is in")
+        return Comm(self._world, [self._ranks[r] for r in ranks], ranks.index(self.rank))
+
+    def holds(self, state):
+        """Write down, for a `stepper`, what this rank holds from now on."""
+        self._world.hold(self._me, state)
+
+    @property
+    def _me(self):
+        return self._ranks[self.rank]
+
+    def _global(self, name, r):
+        if not (isinstance(r, (int, np.integer)) and 0 <= r < self.size) or r == self.rank:
+            raise ValueError(f"{name} = {r!r} on rank {self.rank}; allowed: another rank of 0 to {self.size - 1}")
+        return self._ranks[r]
+
+
+class _Handle:
+    """A message under way, seen from one of its ends."""
+
+    def __init__(self, world, rank, other, tag):
+        self.world, self.rank, self.other, self.tag = world, rank, other, tag
+        self.done, self.value = False, None
+
+    def wait(self):
+        return self.world.wait(self)
+
+
+class _Send(_Handle):
+    def __str__(self):
+        return f"until rank {self.other} receives {_what(self.nbytes, self.tag)}"
+
+
+class _Recv(_Handle):
+    def __str__(self):
+        return f"to receive {_what(None, self.tag)} from rank {self.other}"
+
+
+class _Clock:
+    """When each rank is free, and each of its ports."""
+
+    def __init__(self, P, link, ports):
+        self.link, self.now = link, [0]*P
+        self.out, self.into = (defaultdict(lambda: [0]*ports) for _ in range(2))
+
+    def leave(self, a, b, nbytes):
+        """(leaves, sender free, arrives, how long a port is taken)"""
+        link = self.link(a, b)
+        port, wire = self.out[a, link.name], nbytes/link.beta
+        i = _earliest(port)
+        start, taken = max(self.now[a], port[i]), link.overhead + wire
+        port[i] = start + taken
+        return start, port[i], start + link.alpha + wire, taken, link.name
+
+    def arrive(self, b, arrival, taken, name):
+        port = self.into[b, name]
+        i = _earliest(port)
+        port[i] = max(arrival, port[i] + taken)
+        return port[i]
+
+
+class _World:
+    """The ranks, the messages between them and whose turn it is."""
+
+    def __init__(self, P, link, ports):
+        self.out = Run(P)
+        self.clock, self.count = _Clock(P, link, ports), _Clock(P, lambda a, b: _ROUND, ports)
+        self.sends, self.recvs = (defaultdict(deque) for _ in range(2))
+        self.waits = [None]*P                                # the handle that a rank waits for
+        self.ready = deque(range(P))
+        self.over = False
+
+    def run(self, program, inputs, shared):
+        self.hub, P = getcurrent(), self.out.size
+        ranks = range(P)
+        everyone = list(ranks)
+        self.turns = [greenlet(program) for _ in ranks]
+        self.out.results = [None]*P
+        args = [(Comm(self, everyone, r), inputs[r], *shared) for r in ranks]
+        try:
+            while self.ready:
+                r = self.ready.popleft()
+                first, args[r] = args[r], ()
+                try:
+                    value = self.turns[r].switch(*first)
+                except ProgramError:
+                    raise
+                except Exception as error:
+                    raise ProgramError(f"rank {r} raised {type(error).__name__}: {error}" + self._others(r)) from error
+                if self.turns[r].dead:
+                    self.out.results[r] = value
+            if any(not t.dead for t in self.turns):
+                raise Deadlock("no rank can go on" + self._others())
+            lost = [s for queue in (*self.sends.values(), *self.recvs.values()) for s in queue]
+            if lost:
+                raise Deadlock("all ranks finished, but " + "; ".join(
+                    f"rank {s.rank} still waits {s}" for s in lost))
+        finally:
+            self.over = True
+            for t in self.turns:
+                if not t.dead:
+                    t.throw()
+        self.out.clock = self.clock.now
+        return self.out
+
+    def _others(self, but=None):
+        def line(r):
+            if self.turns[r].dead:
+                return "has finished"
+            return f"waits {self.waits[r]}" if self.waits[r] else "was about to go on"
+        return "".join(f"\n  rank {r} {line(r)}" for r in range(self.out.size) if r != but)
+
+    def wait(self, handle):
+        while not handle.done:
+            if self.over:
+                raise GreenletExit
+            self.waits[handle.rank] = handle
+            self.hub.switch()
+        for clock, end in zip((self.clock, self.count), handle.ends):
+            clock.now[handle.rank] = max(clock.now[handle.rank], end)
+        return handle.value
+
+    def send(self, a, b, value, tag):
+        s = _Send(self, a, b, tag)
+        s.nbytes, s.parcel = size_of(value), _copy(value)
+        s.leaves = [clock.leave(a, b, s.nbytes) for clock in (self.clock, self.count)]
+        s.ends = [leave[1] for leave in s.leaves]
+        self.sends[a, b].append(s)
+        self._match(a, b)
+        return s
+
+    def recv(self, a, b, like, tag):
+        r = _Recv(self, b, a, tag)
+        r.like = like
+        self.recvs[a, b].append(r)
+        self._match(a, b)
+        return r
+
+    def _match(self, a, b):
+        if not (self.sends[a, b] and self.recvs[a, b]):
+            return
+        s, r = self.sends[a, b].popleft(), self.recvs[a, b].popleft()
+        if r.tag is not None and r.tag != s.tag:
+            raise Mismatch(f"rank {b} waits {r}, which sent it {_what(s.nbytes, s.tag)}" + self._others(b))
+        if r.like is not None and _form(r.like) != _form(s.parcel):
+            raise Mismatch(f"rank {b} waits to receive {_form_words(r.like)} from rank {a}, which sent it "
+                           f"{_form_words(s.parcel)}" + self._others(b))
+        r.value = s.parcel
+        r.ends = [clock.arrive(b, *leave[2:]) for clock, leave in zip((self.clock, self.count), s.leaves)]
+        left, *_, link = s.leaves[0]
+        self.out.messages.append(Message(a, b, s.nbytes, s.tag, link, r.ends[1], left, r.ends[0]))
+        for h in (s, r):
+            h.done = True
+            if self.waits[h.rank] is h:
+                self.waits[h.rank] = None
+                self.ready.append(h.rank)
+
+    def hold(self, rank, state):
+        self.out.holdings.append((self.count.now[rank], rank, _copy(state)))
+
+
+def _earliest(port):
+    return 0 if len(port) == 1 else port.index(min(port))
+
+
+_ROUND = Link(alpha=1, name="round")
+
+
+def size_of(value):
+    """Bytes of a payload: an array's own, 8 for a number, 0 for None, the sum over a container's items."""
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    if value is None:
+        return 0
+    if isinstance(value, Number):
+        return 8
+    if isinstance(value, dict):
+        return sum(size_of(v) for v in value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return sum(size_of(v) for v in value)
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    raise ValueError(f"a payload of type {type(value).__name__}; allowed: arrays, numbers, text, None, and lists, "
+                     "tuples, sets or dicts of them")
+
+
+def _copy(value):
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value if isinstance(value, (int, float, str, bytes, type(None))) else copy.deepcopy(value)
+
+
+def _form(value):
+    return (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
+
+
+def _form_words(value):
+    if isinstance(value, np.ndarray):
+        return f"a {value.dtype} array of shape {value.shape}"
+    return f"a value of type {type(value).__name__}"
+
+
+def _what(nbytes, tag):
+    return ("a message" if nbytes is None else f"{nbytes} bytes") + (f" (tag {tag!r})" if tag is not None else "")
