@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from ..algebra import ceil, log2, maximum, sqrt
 from ..formula import formula
-from ..units import Bytes, BytesPerSecond, Count, Group, PowerOfTwo, Ratio, Seconds, Unit
+from ..units import Bytes, BytesPerSecond, Count, Group, Index, PowerOfTwo, Ratio, Seconds, Unit
 
 
 @formula(chapter="04-alpha-beta-model", source="hockney1994")
@@ -88,3 +88,57 @@ def optimal_buckets(n: Bytes, P: Group, backward: Seconds, alpha: Seconds, beta:
     Each bucket is a ring all-reduce, one after the other, and leaves as soon as its backward is done.
     """
     return maximum(sqrt(backward/(2*alpha*(P - 1))), backward/(2*alpha*(P - 1)) - n/(alpha*beta*P))
+
+
+@formula(chapter="11-collective-primitives", source="chan2007")
+def tree_broadcast_bytes(n: Bytes, P: Count) -> Bytes:
+    """Bytes that all ranks together send when n bytes go from one rank to all along any tree."""
+    return (P - 1)*n
+
+
+@formula(chapter="12-ring-and-tree-algorithms", source="chan2007")
+def rounds_lower_bound(P: Count) -> Index:
+    """Fewest rounds after which every one-port rank can depend on what one rank held, and it on what all held."""
+    return ceil(log2(P))
+
+
+@formula(chapter="12-ring-and-tree-algorithms", source="patarasuk2009")
+def all_reduce_total_bytes(n: Bytes, P: Count) -> Bytes:
+    """Fewest bytes that all ranks together send in an all-reduce, if only ranks add and partial sums travel."""
+    return 2*n*(P - 1)
+
+
+@formula(chapter="12-ring-and-tree-algorithms", source="chan2007")
+def ring_all_gather_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of a ring all-gather to n bytes on each rank; a ring reduce-scatter of n bytes takes the same."""
+    return (P - 1)*(alpha + n/(P*beta))
+
+
+@formula(chapter="12-ring-and-tree-algorithms", source="bruck1997")
+def bruck_all_gather_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of Bruck's all-gather to n bytes, any number of ranks; its transpose, a reduce-scatter, takes the same."""
+    return alpha*ceil(log2(P)) + n*(P - 1)/(P*beta)
+
+
+@formula(chapter="12-ring-and-tree-algorithms", source="traff2024")
+def bruck_all_reduce_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of an all-reduce of n bytes as transposed Bruck and Bruck, for any number of ranks."""
+    return 2*alpha*ceil(log2(P)) + 2*n*(P - 1)/(P*beta)
+
+
+@formula(chapter="12-ring-and-tree-algorithms", source="derived")
+def window_all_reduce_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of an all-reduce in the fewest rounds for any number of ranks: every message is a whole partial sum."""
+    return ceil(log2(P))*(alpha + n/beta)
+
+
+@formula(chapter="12-ring-and-tree-algorithms", source="chan2007")
+def tree_all_reduce_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of an all-reduce as a binomial-tree reduce and a binomial-tree broadcast of whole messages."""
+    return 2*ceil(log2(P))*(alpha + n/beta)
+
+
+@formula(chapter="12-ring-and-tree-algorithms", source="derived")
+def bidirectional_ring_all_reduce_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of two ring all-reduces of n/2 bytes in opposite directions; a rank has two ports of bandwidth beta."""
+    return 2*(P - 1)*(alpha + n/(2*P*beta))
