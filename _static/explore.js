@@ -1,14 +1,13 @@
 /* Draws every <figure class="cx-explore" data-spec="..."> and keeps its sliders alive, without a kernel, a library or a
-   network; works from file:// too. The drawing is capacity/draw.py, function by function, and show() is that of
-   capacity/units.py: a test compares them. `window.cx` offers the parts to other players of this book. */
-(() => {
+   network; works from file:// too. With cx.js it is capacity/draw.py, function by function, and
+   show() is that of capacity/units.py: a test compares them. */
+addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const FONT = 12.5, ROW = 19, WIDE = 520, YEAR = 365.25*86400, fixed = (v) => v.toFixed(1);
+  const { escape, fixed, width, most, words, stroke, frame, legend, el, ink, pen, on, PAPER, HALO, BLACK, SOFT, BOLD } = cx;
+  const WIDE = 520, YEAR = 365.25*86400;
   const LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000, ...[2, 10, 100, 1e3, 1e4, 1e5].map((m) => m*YEAR)];
   const FINE = [...[1, 2, 5, 10, 20, 40].map((m) => 60*m), ...[1, 2, 5, 10, 20].map((m) => 3600*m),
     ...[2, 5, 10, 20, 50, 100, 200].map((m) => 86400*m), ...[1, 2, 5, 10, 20, 50, 100].map((m) => YEAR*m)];
-  const escape = (s) => s.replace(/[&<>"']/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;" })[c]);
-  const most = (list, least) => list.reduce((a, b) => Math.max(a, b), least);
 
   // ---- a quantity as a person writes it: capacity.show
   const PREFIX = { 18: "E", 15: "P", 12: "T", 9: "G", 6: "M", 3: "k", 0: "", "-3": "m", "-6": "µ", "-9": "n", "-12": "p" };
@@ -54,11 +53,6 @@
   }
 
   // ---- numbers on an axis
-  function width(text) {
-    let w = 0;
-    for (const c of text) w += " .,:;'|!ijlftr()[]/·-".includes(c) ? .31 : "mwMW%@".includes(c) ? .87 : c >= "A" && c <= "Z" ? .69 : .58;
-    return FONT*w;
-  }
   function rungs(unit, lo, hi, steps = [1]) {
     let out = [];
     for (let k = Math.floor(Math.log10(lo)) - 1; k < Math.ceil(Math.log10(hi)) + 2; k++) for (const m of steps) out.push(m*ten(k));
@@ -117,31 +111,6 @@
     return (v) => a + (f(v) - u)*k;
   }
 
-  // ---- pieces of SVG
-  const COLORS = { compute: "#0072B2", network: "#D55E00", memory: "#009E73", measured: "#CC79A7", limit: "#E69F00", idle: "#999999" };
-  const PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))";
-  const HALO = `paint-order="stroke" stroke="${PAPER}" stroke-width="4" stroke-linejoin="round"`;
-  const BLACK = 'fill="currentColor"', SOFT = BLACK + ' fill-opacity=".8"', BOLD = BLACK + ' font-weight="600" ' + HALO;
-  const ink = (c) => (c === "other" ? "currentColor" : `var(--cx-${c},${COLORS[c]})`);
-  const pen = (c) => (c === "other" ? "currentColor" : `color-mix(in srgb,${ink(c)} 58%,currentColor)`);
-  const on = (c) => (c === "compute" ? "var(--cx-on-compute,#fff)" : c === "other" ? PAPER : "#111");
-  const words = (x, y, text, anchor, more) => `<text x="${fixed(x)}" y="${fixed(y)}" text-anchor="${anchor}" ${more}>${escape(text)}</text>`;
-  const stroke = (d, color, weight, dash = "", more = "") =>
-    `<path d="${d}" stroke="${color}" stroke-width="${weight}" stroke-dasharray="${dash}" ${more}/>`;
-  const frame = (S, W, H, inner, says) => `<svg viewBox="0 0 ${W} ${H}" width="${W}" height="${H}" role="img" fill="none" ` +
-    `font-size="${FONT}" aria-label="${escape(S.title + ". " + says)}">${inner}</svg>`;
-  function legend(items, W) {
-    let out = "", x = 0, y = 13;
-    for (const [label, color, dash] of items) {
-      const w = 30 + width(label), block = dash === null;
-      if (x && x + w > W) { x = 0; y += ROW; }
-      out += block ? `<rect x="${fixed(x)}" y="${y - 10}" width="12" height="12" rx="2" fill="${ink(color)}"/>`
-        : stroke(`M${fixed(x)} ${y - 4}h24`, ink(color), 2.5, dash);
-      out += words(x + (block ? 18 : 30), y, label, "start", BLACK);
-      x += w + (block ? 6 : 18);
-    }
-    return [out, y + 9];
-  }
   function spread(ys, gap, top, bottom) {
     const order = ys.map((_, i) => i).sort((i, j) => ys[i] - ys[j]), out = [...ys];
     for (let i = 1; i < order.length; i++) out[order[i]] = Math.max(out[order[i]], out[order[i - 1]] + gap);
@@ -325,12 +294,6 @@
   }
 
   // ---- the live figure
-  function el(tag, attributes, ...children) {
-    const e = document.createElement(tag);
-    for (const k in attributes || {}) e.setAttribute(k, attributes[k]);
-    e.append(...children);
-    return e;
-  }
   function mount(figure) {
     const S = JSON.parse(figure.dataset.spec), { numbers, at } = compile(S), v = [];
     const box = el("div", { class: "cx-picture" }), said = el("div", { class: "cx-read", "aria-live": "polite" });
@@ -371,9 +334,6 @@
     figure.cx = { draw, numbers, S, v };
   }
 
-  const parts = { show, ticks, span, width, picture, readouts, rows, compile, mount, el, words, stroke, ink, pen, escape };
-  if (typeof document === "undefined") { module.exports = parts; return; }
-  window.cx = parts;
-  const all = () => document.querySelectorAll("figure.cx-explore[data-spec]").forEach((f) => f.cx || mount(f));
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", all); else all();
-})();
+  Object.assign(cx, { show, ticks, span, picture, readouts, rows, compile });
+  cx.figures("cx-explore", mount);
+});

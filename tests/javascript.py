@@ -9,18 +9,23 @@ import pytest
 
 import browser
 
-EXPLORE = Path(__file__).resolve().parents[1] / "_static" / "explore.js"
+STATIC = Path(__file__).resolve().parents[1] / "_static"
+
+
+def scripts():
+    """All scripts of the book; what they share comes first, for here there is no page to wait for."""
+    return "\n".join(p.read_text(encoding="utf-8") for p in sorted(STATIC.glob("*.js")))
 
 
 def run(body, data):
-    """The value of the function body `body`, which sees `data` (JSON) and `cx`, the parts of explore.js.
+    """The value of the function body `body`, which sees `data` (JSON) and `cx`, the parts of the players.
 
     Numbers that JSON cannot write come back as strings: use number() on them.
     """
     program = f"""
-        const module = {{}}, document = undefined;
-        {EXPLORE.read_text(encoding="utf-8")}
-        const cx = module.exports, data = {json.dumps(data)};
+        const document = {{ querySelectorAll: () => [] }}, addEventListener = (when, start) => start();
+        {scripts()}
+        const data = {json.dumps(data)};
         const answer = (() => {{ {body} }})();
         return JSON.stringify(answer, (k, v) => typeof v === "number" && !Number.isFinite(v) ? String(v) : v);"""
     program = f"(() => {{ {program} }})()"

@@ -429,6 +429,13 @@ def test_every_widget_slider_moves_something(name):
 
 # --- without one: a page of nothing but the gallery, in Chromium
 
+def assets():
+    """All styles and scripts, as a page has them: in any order, so here the last first."""
+    files = sorted((ROOT / "_static").glob("*.[cj]s*"), reverse=True)
+    return "".join(f'<link rel="stylesheet" href="{f.as_uri()}">' if f.suffix == ".css" else f'<script src="{f.as_uri()}"></script>'
+                   for f in files)
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     if not browser.find():
@@ -436,7 +443,7 @@ def page(tmp_path_factory):
     figures = "\n".join(f().to_html() for f in GALLERY.values())
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(f"""<!doctype html><html data-theme="light"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-        <link rel="stylesheet" href="{(ROOT / '_static/explore.css').as_uri()}"><script src="{(ROOT / '_static/explore.js').as_uri()}"></script>
+        {assets()}
         <body style="max-width: 46rem; font-family: sans-serif">{figures}</body></html>""", encoding="utf-8")
     with browser.chromium() as chromium:
         tab = chromium.new_page(viewport={"width": 1280, "height": 900})
