@@ -54,6 +54,13 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     crossing=(r"n_{\times}", "bytes that must cross a cut"),
     cut_bandwidth=(r"W_{\times}", "bandwidth of a cut, one direction"),
     segments=("k", "segments of a message"),
+    inside=("a", "ranks on one side of a cut"),
+    channels=("c", "rings that share the buffer"),
+    slowest=(r"T_{\max}", "time of the slowest stage"),
+    others=(r"T_{+}", "time of the other stages together"),
+    segment_cost=(r"\alpha_{\mathrm{k}}", "time that each segment adds to the slowest stage"),
+    axes=("A", "axes of a torus that a collective uses"),
+    side=("q", "ranks along the longest axis of a torus"),
     # splitting
     tp=("t", "tensor-parallel ranks"),
     pp=("p", "pipeline stages"),
