@@ -1,0 +1,328 @@
+"""Ranks as processes: the programs of `capacity.algorithms`, unchanged, over torch.distributed.
+
+    def main(comm): ...
+    if __name__ == "__main__":
+        lab(main)                  # torchrun --standalone --nproc-per-node=4 this_file.py
+
+`comm` is the `Comm` of `capacity.spmd`; only what carries its messages is new: gloo for tensors on the CPU, NCCL for
+tensors on a GPU.  A rank that raises, dies or hangs ends the lab within a minute, with a message that names it.
+"""
+import io
+import os
+import pickle
+import re
+import socket
+import sys
+import time
+import traceback
+from collections import defaultdict, deque
+from datetime import timedelta
+
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")       # NCCL too reports a rank that does not come
+
+import torch
+import torch.distributed as dist
+
+from capacity import spmd
+
+TIMEOUT = 40                    # seconds that a rank waits for another
+GRACE = 3                       # seconds more in which the others say what they wait for
+NETWORK = re.compile("(?i)time[d ]*out|closed by peer|reset by peer|broken pipe|connect")
+
+
+class Lost(RuntimeError):
+    """A message did not come, or nobody took it; the text says what this rank was waiting for."""
+
+
+class Comm(spmd.Comm):
+    """One rank's view of its group, as in `capacity.spmd`.
+
+    Any value can be sent: it goes as a description and the bytes of its tensors.  `comm.raw` is the same rank with
+    tensors, and lists of tensors, sent as they are; there `like` must tell every receive what comes.
+    """
+
+    @property
+    def raw(self):
+        return Comm(Raw(self.device, self.log), self._ranks, self.rank)
+
+    @property
+    def device(self):
+        """Where this rank's tensors belong: its GPU, or the CPU."""
+        return self._world.device
+
+    @property
+    def log(self):
+        """(to, bytes) of every message that this rank sent, counted as `capacity.spmd` counts."""
+        return self._world.log
+
+    def group(self, ranks):
+        """The same rank seen from a smaller group: ranks[i] becomes rank i."""
+        small = super().group(ranks)
+        return Comm(self._world, small._ranks, small.rank)
+
+    def barrier(self):
+        """Wait until every rank of the group has come: empty messages, which are objects."""
+        if isinstance(self._world, Raw):
+            Comm(Objects(self.device, self.log), self._ranks, self.rank).barrier()
+        else:
+            super().barrier()
+
+
+class Objects:
+    """Messages of any value.  A send ends when the value is copied, so it waits for nobody."""
+    leaving = []                                             # what was sent; kept until the lab ends
+    expected = defaultdict(deque)                            # receives from each source, in order
+
+    def __init__(self, device, log):
+        self.device, self.log = device, log
+
+    def hold(self, rank, state):
+        """Nothing: nobody draws a run of processes."""
+
+    def send(self, me, to, value, tag):
+        self.log.append((to, spmd.size_of(value)))
+        form, body = pack((tag, value))
+        self.leaving += [dist.isend(t, to) for t in (torch.tensor([len(form), len(body)]), form, body) if len(t)]
+        return Handle(lambda: None)
+
+    def recv(self, source, me, like, tag):
+        queue = self.expected[source]
+
+        def finish():
+            while queue[0] is not handle:
+                queue[0].wait()
+            queue.popleft()
+            return self.receive(source, me, like, tag)
+
+        handle = Handle(finish)
+        queue.append(handle)
+        return handle
+
+    def receive(self, source, me, like, tag):
+        what = f"to receive a message{'' if tag is None else f' (tag {tag!r})'} from rank {source}"
+
+        def part(n, dtype=torch.uint8):
+            t = torch.empty(n, dtype=dtype)
+            if n:
+                wait(dist.irecv(t, source), what)
+            return t
+
+        sizes = part(2, torch.int64).tolist()
+        came, value = unpack(part(sizes[0]), part(sizes[1]), self.device)
+        if tag is not None and came != tag:
+            raise spmd.Mismatch(f"rank {me} waits {what}, which sent it tag {came!r}")
+        if like is not None and form_of(value) != form_of(like):
+            raise spmd.Mismatch(f"rank {me} waits {what} like {form_of(like)}, which sent it {form_of(value)}")
+        return value
+
+    def finish(self):
+        """Wait until everything that was sent has left."""
+        for work in self.leaving:
+            wait(work, "for what it sent to be received")
+        self.leaving.clear()
+
+
+class Raw(Objects):
+    """Messages of tensors and lists of tensors, nothing else on the wire.
+
+    together: sends and receives start when the first of them is waited for, all at once.  NCCL needs it: there a
+    message waits behind the one before, and two ranks that both send first would never end.
+    """
+
+    def __init__(self, device, log, together=None):
+        super().__init__(device, log)
+        self.together = device.type == "cuda" if together is None else together
+        self.batch = []
+
+    def send(self, me, to, value, tag):
+        self.log.append((to, spmd.size_of(value)))
+        return Handle(self.start(dist.isend, join(value), to, f"for rank {to} to receive"))
+
+    def recv(self, source, me, like, tag):
+        if not all(isinstance(x, torch.Tensor) for x in parts(like)):
+            raise ValueError(f"like = {like!r} on rank {me}; allowed on raw ranks: tensors as they will come")
+        buffer = torch.empty_like(join(like))
+        arrived = self.start(dist.irecv, buffer, source, f"to receive {buffer.nbytes} bytes from rank {source}")
+        return Handle(lambda: (arrived(), split(buffer, like))[1])
+
+    def start(self, operation, tensor, peer, what):
+        """Start a message, or put it into the batch that starts next; a function that waits for its end."""
+        if not self.together:
+            work = operation(tensor, peer)
+            return lambda: wait(work, what)
+        batch = self.batch
+        batch.append((operation, tensor, peer, what))
+
+        def finish():
+            if batch is self.batch:                          # not started yet
+                self.batch = []
+                works = dist.batch_isend_irecv([dist.P2POp(*message[:3]) for message in batch])
+                for work in works:
+                    wait(work, " and ".join(message[3] for message in batch))
+        return finish
+
+
+class Handle:
+    """A message under way, seen from one of its ends."""
+
+    def __init__(self, finish):
+        self.finish, self.done = finish, False
+
+    def wait(self):
+        if not self.done:
+            self.value, self.done = self.finish(), True
+        return self.value
+
+
+def wait(work, what):
+    """Wait for a message of torch.distributed; Lost after TIMEOUT, or when the other process is gone."""
+    try:
+        work.wait()
+    except RuntimeError as error:
+        reason = first_line(error)
+        raise Lost(what + ("" if NETWORK.search(reason) else f": {reason}")) from error
+
+
+def first_line(error):
+    """What an error says, without the place in the C++ sources."""
+    return re.sub(r"^\[\S+:\d+\] ", "", str(error)).partition("\n")[0]
+
+
+# What travels
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file, tensors):
+        super().__init__(file)
+        self.tensors = tensors
+
+    def persistent_id(self, x):
+        if isinstance(x, torch.Tensor):
+            self.tensors.append(x)
+            return x.dtype, tuple(x.shape)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file, body, device):
+        super().__init__(file)
+        self.body, self.device = body, device
+
+    def persistent_load(self, form):
+        dtype, shape = form
+        nbytes = torch.Size(shape).numel()*dtype.itemsize
+        data, self.body = self.body[:nbytes], self.body[nbytes:]
+        return data.clone().view(dtype).view(shape).to(self.device)
+
+
+def pack(value):
+    """A value as two byte tensors: its description, and the contents of its tensors."""
+    file, tensors = io.BytesIO(), []
+    _Pickler(file, tensors).dump(value)
+    data = [t.detach().cpu().contiguous().flatten().view(torch.uint8) for t in tensors]
+    return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8), torch.cat(data or [torch.empty(0).byte()])
+
+
+def unpack(form, body, device):
+    """The value that `pack` packed."""
+    return _Unpickler(io.BytesIO(form.numpy().tobytes()), body, device).load()
+
+
+def parts(value):
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def join(value):
+    """A tensor, or the tensors of a list one behind the other."""
+    return torch.cat([t.flatten() for t in value]) if isinstance(value, (list, tuple)) else value.contiguous()
+
+
+def split(buffer, like):
+    """The tensors that `join` joined."""
+    if not isinstance(like, (list, tuple)):
+        return buffer
+    return [t.view(x.shape) for t, x in zip(buffer.split([x.numel() for x in like]), like)]
+
+
+def form_of(value):
+    if isinstance(value, (list, tuple)):
+        return [form_of(x) for x in value]
+    return (value.dtype, tuple(value.shape)) if hasattr(value, "shape") else type(value)
+
+
+# A lab from its first line to its last
+
+def lab(main, timeout=TIMEOUT):
+    """Run `main(comm)` on this rank of a torchrun job; on a failure anywhere, say what happened and exit with 1."""
+    store, rank, size = next(dist.rendezvous("env://", timeout=timedelta(seconds=timeout)))
+    store = dist.PrefixStore("lab", store)
+    try:
+        device = _connect(store, rank, size, timeout)
+        comm = Comm(Objects(device, []), list(range(size)), rank)
+        main(comm)
+        comm._world.finish()
+        comm.barrier()
+        comm._world.finish()
+    except BaseException as error:
+        _explain(error, store, rank, size)
+        sys.stdout.flush()
+        os._exit(1)                                          # at once: no waiting for ranks that do not answer
+    dist.destroy_process_group()
+
+
+def check(comm, text, ok):
+    """One line: `ok` and the text.  AssertionError on every rank if it does not hold on all of them."""
+    wrong = torch.zeros(comm.size, dtype=torch.int64)
+    wrong[comm.rank] = not ok
+    dist.all_reduce(wrong)
+    ranks = wrong.nonzero().flatten().tolist()
+    assert not ranks, f"{text}: not so on rank {', '.join(map(str, ranks))}"
+    if comm.rank == 0:
+        print(f"ok  {text}", flush=True)
+
+
+def _connect(store, rank, size, timeout):
+    """Join the others; the device of this rank."""
+    local, here = int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    if here == size:                                         # all on this machine: its own loopback, whatever its name
+        loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), "lo")
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
+    torch.set_num_threads(1)
+    gpu = torch.cuda.is_available() and torch.cuda.device_count() >= here
+    device = torch.device("cuda", local) if gpu else torch.device("cpu")
+    if gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", store=dist.PrefixStore("torch", store), rank=rank,
+                            world_size=size, timeout=timedelta(seconds=timeout))
+    return device
+
+
+def _explain(error, store, rank, size):
+    """Print what stopped the lab, once.  A rank that waited in vain asks what the others waited for."""
+    text = first_line(error)
+    lost = isinstance(error, Lost)
+    try:
+        if not lost and not (isinstance(error, RuntimeError) and NETWORK.search(text)):
+            if store.add("raised", 1) == 1:
+                traceback.print_exception(error)
+                _say(f"rank {rank} raised {type(error).__name__}: {text}")
+            else:
+                time.sleep(GRACE)                            # the first one speaks; its end ends the others
+            return
+        store.set(f"end/{rank}", text if lost else f"inside torch.distributed: {text}")
+        if store.add("waited", 1) > 1:
+            time.sleep(2*GRACE)
+            return
+        keys = [f"end/{r}" for r in range(size)]
+        until = time.monotonic() + GRACE
+        while time.monotonic() < until and not store.check(keys):
+            time.sleep(0.1)
+        if not store.check(["raised"]):
+            lines = [f"rank {r} waited {store.get(key).decode()}" if store.check([key]) else
+                     f"rank {r} did not answer: it hangs, or its process is gone" for r, key in enumerate(keys)]
+            _say("no rank can go on\n  " + "\n  ".join(lines))
+    except RuntimeError:                                     # the store is gone too
+        _say(f"rank {rank} waited {text}")
+
+
+def _say(text):
+    print(f"\nThe lab ends: {text}\n", file=sys.stderr, flush=True)
