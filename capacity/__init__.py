@@ -24,10 +24,12 @@ _HOME = {
                  "clusters", "link", "links"],
     "models": ["Experts", "Latent", "Transformer", "model"],
     "layout": ["Layout"],
+    "placement": ["Move", "Placement", "conversion", "matmul"],
     "estimate": ["Step", "estimate"],
     "runs": ["Run", "published_rows", "published_runs"],
     "plot": ["COLOR", "label", "ticks"],
     "explore": ["Axis", "Slider", "Y", "explore"],
+    "stepper": ["stepper"],
 }
 _WORDS = [name for name, x in globals().items() if not name.startswith("_") and not isinstance(x, types.ModuleType)]
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -58,7 +60,7 @@ def __dir__():
 
 
 class _Package(types.ModuleType):
-    """Keeps `capacity.explore` the function when Python binds the submodule of the same name."""
+    """Keeps `capacity.explore` and `capacity.stepper` functions when Python binds submodules of these names."""
 
     def __setattr__(self, name, value):
         if isinstance(value, types.ModuleType) and name in _MODULE_OF:

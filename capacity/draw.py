@@ -7,7 +7,9 @@ A specification S is the dict of Explorer.spec(); the numbers D are those of Exp
 Lengths are pixels: W is the width of the picture, and one unit of the SVG is one pixel, so text
 never shrinks.
 """
+import json
 import math
+import re
 from html import escape
 
 from .units import show
@@ -19,6 +21,32 @@ LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000] \
     + [YEAR*m for m in (2, 10, 100, 1e3, 1e4, 1e5)]
 FINE = [60*m for m in (1, 2, 5, 10, 20, 40)] + [3600*m for m in (1, 2, 5, 10, 20)] \
     + [86400*m for m in (2, 5, 10, 20, 50, 100, 200)] + [YEAR*m for m in (1, 2, 5, 10, 20, 50, 100)]
+
+
+def slug(kind, name):
+    """`name`, if it can be the id of a figure; ValueError naming it otherwise."""
+    if not (isinstance(name, str) and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)):
+        raise ValueError(f"{kind} name {name!r}; allowed: lower-case words and hyphens")
+    return name
+
+
+def attribute(spec):
+    """A specification as JSON inside data-spec='...'."""
+    text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+
+
+LAB = """<style>
+.cx-lab { font-family: var(--jp-ui-font-family); color: var(--jp-content-font-color1, inherit);
+  line-height: 1.3; }
+.cx-lab svg { overflow: visible; max-width: 100%; }
+.cx-lab svg svg { overflow: hidden; }
+.cx-lab p { margin: .3em 0 !important; }
+.cx-lab :is(th, td) { padding: .1em 1em .1em 0; text-align: left; }
+[data-jp-theme-light="false"] .cx-lab { --cx-compute: #5CB3F2; --cx-network: #FF8A47;
+  --cx-memory: #35C79B; --cx-measured: #EBA3CB; --cx-limit: #F2BD3E; --cx-idle: #A8A8A8;
+  --cx-on-compute: #111; }
+</style>"""                     # of a figure in JupyterLab
 
 
 # ---- numbers on an axis ------------------------------------------------------------------------

@@ -22,7 +22,6 @@ import base64
 import html
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -219,8 +218,7 @@ class Explorer:
 
     def __init__(self, name, title, sliders, x, y, curves, bars, points, readouts, limit):
         self.name, self.title, self.sliders, self.x, self.y = name, title, sliders, x, y
-        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-            raise ValueError(f"explorer name {name!r}; allowed: lower-case words and hyphens")
+        draw.slug("explorer", name)
         if not title or not title.strip():
             raise ValueError(f"{name}: the title is empty; it states the finding")
         for s in sliders:
@@ -535,9 +533,7 @@ class Explorer:
 
     def to_html(self):
         """The figure of the built book; readable as a table where no script runs."""
-        spec = json.dumps(self._spec, ensure_ascii=False, separators=(",", ":"))
-        spec = spec.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
-        return (f"<figure class=\"cx-explore\" id=\"{self.name}\" data-spec='{spec}'>\n"
+        return (f"<figure class=\"cx-explore\" id=\"{self.name}\" data-spec='{draw.attribute(self._spec)}'>\n"
                 f"<figcaption>{html.escape(self.title)}</figcaption>\n"
                 f"<p>{html.escape(self.setting_text())}</p>\n"
                 f"{self.table()}\n{self.words()}\n</figure>")
@@ -556,7 +552,7 @@ class Explorer:
             options=[(_stop_text(s, i), v) for i, v in enumerate(s["stops"])], index=s["at"],
             description=s["label"], style={"description_width": "11em"}, layout=wide)
             for s in self._spec["sliders"]]
-        title = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>")
+        title = W.HTML(f"{draw.LAB}<strong>{html.escape(self.title)}</strong>")
         picture, table = W.HTML(), W.HTML()
         drawer = W.Accordion([table], titles=("Values as a table",), layout=wide)
 
@@ -583,19 +579,6 @@ class Explorer:
 
     def __repr__(self):
         return f"explore({self.name!r})"
-
-
-LAB = """<style>
-.cx-lab { font-family: var(--jp-ui-font-family); color: var(--jp-content-font-color1, inherit);
-  line-height: 1.3; }
-.cx-lab svg { overflow: visible; max-width: 100%; }
-.cx-lab svg svg { overflow: hidden; }
-.cx-lab p { margin: .3em 0 !important; }
-.cx-lab :is(th, td) { padding: .1em 1em .1em 0; text-align: left; }
-[data-jp-theme-light="false"] .cx-lab { --cx-compute: #5CB3F2; --cx-network: #FF8A47;
-  --cx-memory: #35C79B; --cx-measured: #EBA3CB; --cx-limit: #F2BD3E; --cx-idle: #A8A8A8;
-  --cx-on-compute: #111; }
-</style>"""
 
 
 def _stop_text(slider, i):

@@ -1,0 +1,124 @@
+/* Plays every <figure class="cx-stepper" data-spec="...">: a recorded run, step by step. The drawing is picture() of
+   capacity/stepper.py: a test compares them. One drawing a step; nothing else moves. */
+addEventListener("DOMContentLoaded", () => {
+  "use strict";
+  const { escape, fixed, width, most, words, stroke, frame, legend, el, ink, BLACK, SOFT, BOLD } = cx;
+  const DASHES = ["", "7 4", "2 3", "9 3 2 3"], BEAT = 1500;
+  const FILL = { part: `fill="${ink("memory")}" fill-opacity=".45"`, full: `fill="${ink("memory")}"`, "": 'fill="none"' };
+  const LINE = { cell: 'stroke="currentColor" stroke-opacity=".4"', new: 'stroke="currentColor" stroke-width="2.2"',
+    gone: 'stroke="currentColor" stroke-dasharray="3 3"', node: `rx="4" stroke="${ink("idle")}"`, "": "" };
+  const FULL = 'fill="#111" font-weight="600" aria-hidden="true"';
+  const rect = (x, y, w, h, fill, line) =>
+    `<rect x="${fixed(x)}" y="${fixed(y)}" width="${fixed(w)}" height="${fixed(h)}" ${FILL[fill]} ${LINE[line]}/>`;
+  const filled = (d, color) => `<path d="${d}" fill="${ink(color)}"/>`;
+
+  function shapes(S, k, W) {
+    const { P, B } = S, G = S.group || P, rows = Array.from({ length: B }, (_, j) => j), ranks = [...Array(P).keys()];
+    const widest = (list) => most(list.map(width), 0);
+    let names = B > 1 ? rows.map((j) => `${S.block} ${j}`) : ["holds"];
+    if (widest(names) > .14*W && B > 1) names = rows.map(String);
+    const x0 = widest([...names, "rank"]) + 10, gap = 14, step = Math.min(120, (W - x0 - 1 - gap*Math.floor((P - 1)/G))/P);
+    const high = B === 1 ? 34 : B <= 8 ? 26 : B <= 16 ? 20 : 17, lines = width(`rank ${P - 1}`) + 6 > step;
+    const every = S.steps.flatMap((s) => s.arrows), lift = (a, b) => Math.floor(14 + 50*Math.sqrt(Math.abs(a - b)/P));
+    const left = (r) => x0 + step*r + gap*Math.floor(r/G);
+    const up = most(every.map(([a, b]) => (a < b ? lift(a, b) : 0)), 0), down = most(every.map(([a, b]) => (a > b ? lift(a, b) : 0)), 0);
+    const tips = up && up + 10, y0 = tips + (S.group ? 41 : 22), y1 = y0 + high*B;
+    let out = lines ? words(x0 - 8, y0 - 7, "rank", "end", SOFT) : "";
+    for (const r of ranks) {
+      out += words(left(r) + step/2, y0 - 7, lines ? String(r) : `rank ${r}`, "middle", BLACK);
+      if (!S.group || r % G) continue;
+      const w = step*Math.min(P - r, G), text = `node ${r/G}`;
+      out += rect(left(r) - 2, y0 - 22, w + 4, y1 - y0 + 25, "", "node");
+      if (width(text) < w) out += words(left(r) + w/2, y0 - 26, text, "middle", SOFT);
+    }
+    const now = {};
+    let fresh;
+    for (const { cells } of S.steps.slice(0, k + 1)) {
+      fresh = {};
+      for (let i = 0; i < cells.length; i += 3) { const at = [cells[i], cells[i + 1]]; now[at] = cells[i + 2]; fresh[at] = k; }
+    }
+    for (const j of rows) {
+      const y = y0 + high*j;
+      out += words(x0 - 8, y + high/2 + 4, names[j], "end", SOFT);
+      for (const r of ranks) {
+        const [stripes, texts] = S.states[now[[r, j]] || 0], x = left(r) + 1, w = step - 2, full = stripes[1] - stripes[0] === P;
+        for (let i = 0; i < stripes.length; i += 2) {
+          const [a, b] = stripes.slice(i);
+          out += rect(x + w*a/P, y + 1, w*(b - a)/P, high - 2, full ? "full" : "part", "");
+        }
+        const line = !fresh[[r, j]] ? "cell" : texts.length ? "new" : "gone";
+        out += rect(x, y + 1, w, high - 2, "", line);
+        if (line === "new") out += filled(`M${fixed(x + w - 8)} ${fixed(y + 1)}h8v8Z`, "other");
+        const text = texts.find((t) => width(t) < w);
+        if (text) out += words(x + w/2, y + high/2 + 4, text, "middle", full ? FULL : BLACK);
+      }
+    }
+    let arcs = "", heads = "", labels = "";
+    const boxes = [];
+    for (const [a, b, label, link] of S.steps[k].arrows) {
+      const side = a < b ? 1 : -1, y = a < b ? tips : y1 + 4, h = side*lift(a, b), c = fixed(y - h/.75);
+      const u = left(a) + step*(.5 + .2*side), v = left(b) + step*(.5 - .2*side), w = width(label), x = (u + v)/2;
+      arcs += stroke(`M${fixed(u)} ${fixed(y)}C${fixed(u)} ${c} ${fixed(v)} ${c} ${fixed(v)} ${fixed(y - 6*side)}`, ink("network"), 2, DASHES[link]);
+      heads += filled(`M${fixed(v - 4.5)} ${fixed(y - 8*side)}h9L${fixed(v)} ${fixed(y)}Z`, "network");
+      if (label && boxes.every(([p, q, z]) => Math.abs(x - p) > (w + q)/2 + 3 || Math.abs(y - h - z) > 13)) {
+        boxes.push([x, w, y - h]);
+        labels += words(x, y - h + 4, label, "middle", BOLD);
+      }
+    }
+    return [out, arcs + heads + labels, y1 + (down ? down + 16 : 6)];
+  }
+  function picture(S, k, W) {
+    const [grid, arrows, height] = shapes(S, k, W), some = S.links.length;
+    const [head, y] = legend(S.links.map((name, i) => [name, "network", DASHES[i]]), W), top = some ? y + 4 : 0;
+    return frame(S, W, top + height, `${head}<g transform="translate(0 ${top})">${grid}<g class="cx-arrows">${arrows}</g></g>`, S.says[k]);
+  }
+
+  function mount(figure) {
+    const S = JSON.parse(figure.dataset.spec), last = S.steps.length - 1, table = figure.querySelector("table"), id = figure.id + "-step";
+    const box = el("div", { class: "cx-picture" }), said = el("p", { "aria-live": "polite" }), out = el("output", { for: id });
+    const slider = el("input", { type: "range", id, min: 0, max: last, step: 1, value: 0, autocomplete: "off" });
+    const button = (text, act) => { const b = el("button", { type: "button" }, text); b.addEventListener("click", act); return b; };
+    let at = 0, W = 0, beat = 0;
+    const halt = () => { clearInterval(beat); beat = 0; play.textContent = "Play"; };
+    const go = (k) => { at = Math.max(0, Math.min(last, k)); draw(); };
+    const to = (k) => { halt(); go(k); };
+    const toggle = () => {
+      if (beat) return halt();
+      go(at === last ? 0 : at + 1);
+      if (at < last) { play.textContent = "Pause"; beat = setInterval(() => { go(at + 1); if (at === last) halt(); }, BEAT); }
+    };
+    const play = button("Play", toggle), keys = { ArrowRight: () => to(at + 1), ArrowLeft: () => to(at - 1), Home: () => to(0), End: () => to(last), " ": toggle };
+    figure.replaceChildren(el("figcaption", {}, S.title),
+      el("div", { class: "cx-buttons", role: "group", "aria-label": "Player" }, button("First", () => to(0)), button("Back", () => to(at - 1)),
+        play, button("Next", () => to(at + 1)), button("Last", () => to(last))),
+      el("div", { class: "cx-controls" }, el("label", { for: id }, "step"), out, slider), box,
+      el("div", { class: "cx-read" }, said, el("p", { class: "cx-key" }, S.key)),
+      el("div", { class: "cx-foot" }, el("details", {}, el("summary", {}, "All steps as a table"), el("div", {}, table))));
+    slider.addEventListener("input", () => to(Number(slider.value)));
+    box.addEventListener("click", () => slider.focus({ preventScroll: true }));
+    figure.addEventListener("keydown", (e) => {
+      const of = e.target.tagName;
+      if (!keys[e.key] || e.altKey || e.ctrlKey || e.metaKey || e.target.closest("details") || (e.key === " " && of === "BUTTON")) return;
+      e.preventDefault();
+      keys[e.key]();
+    });
+
+    function draw() {
+      slider.value = at;
+      out.textContent = at ? `${at} of ${last}` : "start";
+      slider.setAttribute("aria-valuetext", out.textContent);
+      box.innerHTML = picture(S, at, W);
+      if (said.textContent !== S.says[at]) said.textContent = S.says[at];
+    }
+    function fit() {
+      const w = Math.max(280, Math.min(760, Math.floor(box.clientWidth || 640)));
+      if (w !== W) { W = w; draw(); }
+    }
+    fit();
+    new ResizeObserver(fit).observe(box);
+    figure.cx = { go: to, S };
+  }
+
+  cx.player = picture;
+  cx.figures("cx-stepper", mount);
+});

@@ -1,0 +1,470 @@
+"""stepper(): a recorded run of `capacity.spmd` as a player: who holds what, who sends to whom, step by step.
+
+* The HTML book: buttons, a slider and the keyboard, drawn by `_static/stepper.js`; no kernel, no network.
+* JupyterLab with a kernel: ipywidgets, the same SVG drawn here.
+* No JavaScript: a table of all steps. PDF: a PNG of some of them.
+
+    inputs = [[frozenset({r})]*4 for r in range(4)]         # four blocks a rank, each holds the rank's own part
+    ring = run(ring_all_reduce, inputs, operator.or_)
+    stepper("ring", ring, title="A block travels once around to be summed and once to be told")
+
+A step is a round of the run.  Everything comes from `run.messages` and from what the ranks said with
+`comm.holds(state)`: a list of one entry per block, which is None (nothing), a set of ranks (the parts summed in it),
+a number or a short text.  The tag of a message is the number of its block, or a tuple of them.
+"""
+import base64
+import html
+import io
+import json
+import math
+import re
+from numbers import Number
+
+from . import draw
+from .draw import BLACK, BOLD, COLORS, SOFT, ink, width
+
+RANKS, ROWS, LETTERS = 16, 32, 12       # the most ranks, blocks and letters in a cell that a picture has room for
+DASHES = ["", "7 4", "2 3", "9 3 2 3"]  # of the links
+BEAT = 1500                             # milliseconds from step to step while it plays
+
+
+def stepper(name, run, *, title, block="block", group=None, holds=None):
+    """A player of a run: one column per rank, one row per block, an arrow per message.
+
+    name   slug, unique on its page: lower case, digits, hyphens
+    run    a Run of capacity.spmd, 2 to 16 ranks; each said what it holds before its first message
+    title  the finding, as a sentence
+    block  the word for a row: "segment"
+    group  G: ranks 0 to G-1 share a node, G to 2G-1 the next
+    holds  function(state) -> list of entries, where states are something else
+    Raises ValueError naming what is wrong: no holdings, states of different lengths, an entry that is no set of
+    ranks, number or text, too many ranks or blocks, an empty title.
+    """
+    return Stepper(name, run, title, block, group, holds)
+
+
+class Stepper:
+    """A checked player: .spec() for JavaScript, .svg(step), .says(step), .table(), .widget(), .png()."""
+
+    def __init__(self, name, run, title, block, group, holds):
+        self.name, self.title, self.block = draw.slug("stepper", name), title, block
+        if not (isinstance(title, str) and title.strip()):
+            raise ValueError(f"{name}: title is {title!r}; allowed: a sentence that states the finding")
+        if not (isinstance(block, str) and block.strip()):
+            raise ValueError(f"{name}: block is {block!r}; allowed: a word")
+        if not all(hasattr(run, a) for a in ("size", "messages", "holdings", "rounds")):
+            raise ValueError(f"{name}: run is {run!r}; allowed: a Run of capacity.spmd")
+        if not 2 <= run.size <= RANKS:
+            raise ValueError(f"{name}: run has {run.size} ranks; allowed: 2 to {RANKS}")
+        if not run.messages:
+            raise ValueError(f"{name}: run has no messages; there is nothing to step through")
+        if group is not None and not (type(group) is int and 1 <= group <= run.size):
+            raise ValueError(f"{name}: group = {group!r}; allowed: 1 to {run.size}, the ranks of a node")
+        if holds is not None and not callable(holds):
+            raise ValueError(f"{name}: holds is {holds!r}; allowed: a function from a state to a list")
+        self.P, self.group, self.last = run.size, group, int(run.rounds)
+        self.links = list(dict.fromkeys(m.link for m in run.messages))
+        if len(self.links) > len(DASHES):
+            raise ValueError(f"{name}: run has links {', '.join(self.links)}; allowed: {len(DASHES)} names at most")
+        self.frames = self._frames(run, holds or (lambda state: state))
+        self.B = len(self.frames[0][0])
+        self.messages = [sorted((m for m in run.messages if m.round == k), key=lambda m: m[:2])
+                         for k in range(self.last + 1)]
+        self.steps = [self._arrows(k) for k in range(self.last + 1)]
+        self._spec = self.spec()
+
+    # ---- reading the run -------------------------------------------------------------------
+    def _frames(self, run, holds):
+        """frames[k][r] = the entries of rank r after step k, as a list of _Cell."""
+        said, length = {}, None
+        for k, r, state in run.holdings:
+            entries = holds(state)
+            if not isinstance(entries, (list, tuple)) or not 1 <= len(entries) <= ROWS:
+                raise ValueError(f"{self.name}: the state of rank {r} in round {k} is {entries!r}; allowed: a list of "
+                                 f"1 to {ROWS} entries, one for each block")
+            length = length or len(entries)
+            if len(entries) != length:
+                raise ValueError(f"{self.name}: the state of rank {r} in round {k} has {len(entries)} entries; "
+                                 f"others have {length}")
+            said[k, r] = [self._cell(e, f"block {j} of rank {r} in round {k}") for j, e in enumerate(entries)]
+        silent = [str(r) for r in range(self.P) if (0, r) not in said]
+        if silent:
+            raise ValueError(f"{self.name}: run has no holdings of rank {', '.join(silent)} before its first message; "
+                             "allowed: a program that begins with comm.holds(state)")
+        frames = [[said[0, r] for r in range(self.P)]]
+        for k in range(1, self.last + 1):
+            frames.append([said.get((k, r), frames[-1][r]) for r in range(self.P)])
+        return frames
+
+    def _cell(self, entry, where):
+        """(stripes, texts): which parts of 0..P it fills, as [from, to, from, to, ...], and what it says, longest first."""
+        if entry is None or entry == frozenset():
+            return (), ()
+        if isinstance(entry, (set, frozenset)) and all(type(r) is int and 0 <= r < self.P for r in entry):
+            if len(entry) == self.P:
+                return (0, self.P), ("all",)
+            runs = _runs(sorted(entry))
+            texts = "+".join(map(str, sorted(entry))), _ranges(runs, "+"), f"{len(entry)}/{self.P}"
+            return tuple(e for a, b in runs for e in (a, b + 1)), tuple(dict.fromkeys(texts))
+        text = f"{entry:g}" if isinstance(entry, float) else str(entry) if isinstance(entry, (str, Number)) else ""
+        if not 1 <= len(text) <= LETTERS:
+            raise ValueError(f"{self.name}: {where} is {entry!r}; allowed: None, a set of ranks 0 to {self.P - 1}, "
+                             f"a number, or a text of 1 to {LETTERS} letters")
+        return (0, self.P), (text,)
+
+    def _changed(self, k):
+        """(rank, block, cell) of what is other than before step k; at the start, what is not empty."""
+        before = self.frames[k - 1] if k else [[((), ())]*self.B]*self.P
+        return [(r, j, cell) for r, row in enumerate(self.frames[k]) for j, cell in enumerate(row)
+                if cell != before[r][j]]
+
+    def _arrows(self, k):
+        """{(source, to, link): blocks} of step k; without a tag, the blocks that changed where one message came in."""
+        arrows = {}
+        for m in self.messages[k]:
+            blocks = m.tag if isinstance(m.tag, (tuple, list)) else (m.tag,)
+            if m.tag is None and sum(o.to == m.to for o in self.messages[k]) == 1:
+                blocks = [j for r, j, (stripes, _) in self._changed(k) if r == m.to and stripes]
+            known = all(type(j) is int and 0 <= j < self.B for j in blocks)
+            arrows.setdefault((m.source, m.to, m.link), []).extend(blocks if known else ())
+        return {arrow: sorted(set(blocks)) for arrow, blocks in arrows.items()}
+
+    # ---- words -----------------------------------------------------------------------------
+    def _blocks(self, blocks):
+        """' block 3', ' blocks 4–7', ' all blocks'; '' where there is nothing to tell apart."""
+        if self.B == 1 or not blocks:
+            return ""
+        if len(blocks) == self.B:
+            return f" all {self.block}s"
+        return f" {self.block}{'s' if len(blocks) > 1 else ''} {_ranges(_runs(blocks))}"
+
+    def _phrases(self, arrows):
+        """'rank 0 sends block 3 to rank 1' for each arrow; pairs that swap the same are one phrase."""
+        out, swaps = [], {}
+        for (a, b, link), blocks in arrows.items():
+            back = arrows.get((b, a, link))
+            if back is None:
+                out.append(f"rank {a} sends{self._blocks(blocks)} to rank {b}")
+            elif a < b:
+                what, other = self._blocks(blocks), self._blocks(back)
+                if what and other and what != other:
+                    what += f" for {_ranges(_runs(back))}"
+                swaps.setdefault(what, []).append(f"{a} and {b}")
+        return out + [f"ranks {', '.join(pairs)} swap{what}" for what, pairs in swaps.items()]
+
+    def _short(self, arrows):
+        """The messages of a step in a sentence that can be listened to."""
+        shifts, phrases = {(b - a) % self.P for a, b, _ in arrows}, self._phrases(arrows)
+        if len(phrases) <= 4:
+            return ", ".join(phrases)
+        if len(arrows) == self.P and len(shifts) == 1 and len(phrases) == self.P:
+            d = shifts.pop()
+            whom = {1: "the next rank", self.P - 1: "the rank before it"}.get(d, f"the rank {d} further on")
+            first = [f"rank {a}{self._blocks(blocks)}" for (a, _, _), blocks in sorted(arrows.items())[:3]]
+            return f"every rank sends to {whom}" + (f": {', '.join(first)} and so on" if self.B > 1 else "")
+        return ", ".join(phrases[:3]) + f" and {len(phrases) - 3} more"
+
+    def says(self, k):
+        """Step k as a sentence: who sends what to whom, and how many cells are full then."""
+        full = sum(cell[0] == (0, self.P) for row in self.frames[k] for cell in row)
+        sums = any(0 < len(c[1]) and c[0] != (0, self.P) for f in self.frames for row in f for c in row)
+        texts = {c[1][0] for f in self.frames for row in f for c in row if c[1]}
+        if self.B == 1:
+            what = "the whole sum" if sums else texts.pop() if len(texts) == 1 else "a value"
+            count = f"{full} of {self.P} ranks hold{'s' if full == 1 else ''} {what}."
+        else:
+            count = f"{full} of {self.P*self.B} cells {'is' if full == 1 else 'are'} {'complete' if sums else 'filled'}."
+        if k == 0:
+            return f"Start: {count}"
+        over = []
+        for link in self.links:
+            arrows = {arrow: blocks for arrow, blocks in self.steps[k].items() if arrow[2] == link}
+            if arrows:
+                over.append((f"over {link}, " if len(self.links) > 1 else "") + self._short(arrows))
+        return f"Step {k} of {self.last}: {'; '.join(over) or 'no message'}. Then {count}"
+
+    def table(self):
+        """All steps as a table in HTML: messages and what changes."""
+        rows = []
+        for k, arrows in enumerate(self.steps):
+            ranks = {}
+            for r, j, (_, texts) in self._changed(k):
+                ranks.setdefault(r, {}).setdefault(texts[0] if texts else "nothing", []).append(j)
+            holds = "; ".join(f"rank {r}: " + ", ".join(
+                text if self.B == 1 else f"{self._blocks(js).strip()} = {text}" for text, js in by.items())
+                for r, by in ranks.items())
+            over = "; ".join((f"over {link}: " if len(self.links) > 1 else "") + ", ".join(
+                self._phrases({a: b for a, b in arrows.items() if a[2] == link}))
+                for link in self.links if any(a[2] == link for a in arrows))
+            rows.append(f'<tr><th scope="row">{k or "start"}</th><td>{html.escape(over)}</td>'
+                        f"<td>{html.escape(holds)}</td></tr>")
+        head = "".join(f'<th scope="col">{h}</th>' for h in ("step", "messages", "what ranks hold that is new"))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+    def key(self):
+        """What the marks of the picture mean."""
+        sums = any(len(c[1]) > 1 for f in self.frames for row in f for c in row)
+        gone = any(not cell[0] for k in range(1, self.last + 1) for *_, cell in self._changed(k))
+        return ("A stripe for each rank whose part is in the sum. " if sums else "") + (
+            "Frame with a corner: new in this step" + ("; dashed frame: given away." if gone else "."))
+
+    # ---- the specification -----------------------------------------------------------------
+    def spec(self):
+        """The player as JSON: what stepper.js and picture() draw from.
+
+        states: [stripes, texts] of every kind of cell; steps: arrows [source, to, label, link] and the cells that
+        change, [rank, block, state, rank, block, state, ...]; says: a sentence a step.
+        """
+        kinds = {((), ()): 0}
+        steps = []
+        for k, arrows in enumerate(self.steps):
+            cells = [n for r, j, cell in self._changed(k) for n in (r, j, kinds.setdefault(cell, len(kinds)))]
+            steps.append({"arrows": [[a, b, self._label(blocks), self.links.index(link)]
+                                     for (a, b, link), blocks in arrows.items()], "cells": cells})
+        return {"title": self.title, "P": self.P, "B": self.B, "block": self.block, "group": self.group or 0,
+                "links": self.links if len(self.links) > 1 else [], "states": [[*map(list, c)] for c in kinds],
+                "steps": steps, "says": [self.says(k) for k in range(len(steps))], "key": self.key()}
+
+    def _label(self, blocks):
+        return "" if self.B == 1 else "all" if len(blocks) == self.B else _ranges(_runs(blocks))
+
+    def traces(self):
+        """The run for a test: every message and every change of a cell; a notebook keeps it as plain text."""
+        return {"messages": [[k, m.source, m.to, m.nbytes, str(m.tag), m.link]
+                             for k, step in enumerate(self.messages) for m in step],
+                "cells": [[k, r, j, cell[1][0] if cell[1] else ""]
+                          for k in range(len(self.steps)) for r, j, cell in self._changed(k)]}
+
+    # ---- pictures --------------------------------------------------------------------------
+    def svg(self, step=0, width=640):
+        """The picture of a step as SVG text, `width` pixels wide."""
+        return picture(self._spec, step, width)
+
+    def to_html(self):
+        """The figure of the built book; readable as a table where no script runs."""
+        return (f'<figure class="cx-stepper" id="{self.name}" data-spec=\'{draw.attribute(self._spec)}\'>\n'
+                f"<figcaption>{html.escape(self.title)}</figcaption>\n{self.table()}\n</figure>")
+
+    def png(self, dpi=144):
+        """Some steps side by side for paper, as the bytes of a PNG 6.4 inches wide; always the same."""
+        return _png(self._spec, dpi)
+
+    def widget(self):
+        """Player, slider, picture, sentence and table; a step is drawn by the kernel."""
+        import ipywidgets as W
+        wide, last = W.Layout(width="100%", max_width="640px"), self.last
+        play = W.Play(min=0, max=last, interval=BEAT, show_repeat=False)
+        at = W.IntSlider(min=0, max=last, description=f"step of {last}", layout=wide)
+        W.jslink((play, "value"), (at, "value"))
+        shown = W.HTML()
+
+        def redraw(_=None):
+            shown.value = (f'<div class="cx-lab">{self.svg(at.value)}<p aria-live="polite">'
+                           f"{html.escape(self.says(at.value))}</p><p><small>{html.escape(self.key())}</small></p></div>")
+        at.observe(redraw, "value")
+        redraw()
+        drawer = W.Accordion([W.HTML(f'<div class="cx-lab">{self.table()}</div>')], titles=("All steps as a table",),
+                             layout=wide)
+        title = W.HTML(f"{draw.LAB}<strong>{html.escape(self.title)}</strong>")
+        return W.VBox([title, W.HBox([play, at], layout=wide), shown, drawer])
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        data = {"text/plain": f"{self!r}\n{json.dumps(self.traces(), ensure_ascii=False, separators=(',', ':'))}",
+                "text/html": self.to_html(), "image/png": base64.b64encode(self.png()).decode()}
+        self._widget = self.widget()                      # keeps its callbacks alive
+        view = self._widget._repr_mimebundle_()
+        return data | {k: v for k, v in view.items() if "widget-view" in k}
+
+    def __repr__(self):
+        return f"stepper({self.name!r})"
+
+
+def _runs(numbers):
+    """[(0, 2), (5, 5)] for the sorted numbers 0, 1, 2, 5."""
+    out = []
+    for n in numbers:
+        if out and out[-1][1] == n - 1:
+            out[-1] = out[-1][0], n
+        else:
+            out.append((n, n))
+    return out
+
+
+def _ranges(runs, between=", "):
+    """'0–2, 5' for [(0, 2), (5, 5)]; two neighbours are written out."""
+    return between.join(str(a) if a == b else f"{a}{between}{b}" if b == a + 1 else f"{a}–{b}" for a, b in runs)
+
+
+# ---- the picture: stepper.js is the same, function by function ----------------------------------
+def shapes(S, k, W):
+    """(shapes of the grid, shapes of the arrows, height) of step k, `W` pixels wide.
+
+    A shape is ("rect", x, y, w, h, fill, outline), ("path", d, fill or "", dash) or ("text", x, y, text, anchor, style).
+    """
+    P, B, G = S["P"], S["B"], S["group"] or S["P"]
+    names = [f"{S['block']} {j}" for j in range(B)] if B > 1 else ["holds"]
+    if max(map(width, names)) > .14*W and B > 1:
+        names = list(map(str, range(B)))
+    x0, gap = max(map(width, [*names, "rank"])) + 10, 14
+    step = min(120, (W - x0 - 1 - gap*((P - 1)//G))/P)
+    high = 34 if B == 1 else 26 if B <= 8 else 20 if B <= 16 else 17
+    lines = "rank" if width(f"rank {P - 1}") + 6 > step else ""
+    every = [a for s in S["steps"] for a in s["arrows"]]
+
+    def lift(a, b):
+        return math.floor(14 + 50*math.sqrt(abs(a - b)/P))
+
+    def left(r):
+        return x0 + step*r + gap*(r//G)
+    up = max((lift(a, b) for a, b, *_ in every if a < b), default=0)
+    down = max((lift(a, b) for a, b, *_ in every if a > b), default=0)
+    tips = up + 10 if up else 0
+    y0 = tips + (41 if S["group"] else 22)
+    y1 = y0 + high*B
+    out = []
+    if lines:
+        out.append(("text", x0 - 8, y0 - 7, lines, "end", "soft"))
+    for r in range(P):
+        out.append(("text", left(r) + step/2, y0 - 7, str(r) if lines else f"rank {r}", "middle", "plain"))
+        if S["group"] and r % G == 0:
+            more = min(P - r, G)
+            out.append(("rect", left(r) - 2, y0 - 22, step*more + 4, y1 - y0 + 25, "", "node"))
+            text = f"node {r//G}"
+            if width(text) < step*more:
+                out.append(("text", left(r) + step*more/2, y0 - 26, text, "middle", "soft"))
+    now, new = {}, set()
+    for i in range(k + 1):
+        c = S["steps"][i]["cells"]
+        new = set()
+        for r, j, s in zip(c[::3], c[1::3], c[2::3]):
+            now[r, j] = s
+            new.add((r, j))
+    for j in range(B):
+        y = y0 + high*j
+        out.append(("text", x0 - 8, y + high/2 + 4, names[j], "end", "soft"))
+        for r in range(P):
+            stripes, texts = S["states"][now.get((r, j), 0)]
+            x, w, full = left(r) + 1, step - 2, stripes == [0, P]
+            for a, b in zip(stripes[::2], stripes[1::2]):
+                out.append(("rect", x + w*a/P, y + 1, w*(b - a)/P, high - 2, "full" if full else "part", ""))
+            line = "cell" if k == 0 or (r, j) not in new else "new" if stripes else "gone"
+            out.append(("rect", x, y + 1, w, high - 2, "", line))
+            if line == "new":
+                out.append(("path", f"M{x + w - 8:.1f} {y + 1:.1f}h8v8Z", "other", ""))
+            text = next((t for t in texts if width(t) < w), "")
+            if text:
+                out.append(("text", x + w/2, y + high/2 + 4, text, "middle", "full" if full else "part"))
+    arcs, heads, labels, boxes = [], [], [], []
+    for a, b, label, link in S["steps"][k]["arrows"]:
+        side = 1 if a < b else -1                       # to higher ranks above, to lower ranks below
+        y, h = (tips, lift(a, b)) if side > 0 else (y1 + 4, -lift(a, b))
+        u, v, c = left(a) + step*(.5 + .2*side), left(b) + step*(.5 - .2*side), y - h/.75
+        arcs.append(("path", f"M{u:.1f} {y:.1f}C{u:.1f} {c:.1f} {v:.1f} {c:.1f} {v:.1f} {y - 6*side:.1f}", "", DASHES[link]))
+        heads.append(("path", f"M{v - 4.5:.1f} {y - 8*side:.1f}h9L{v:.1f} {y:.1f}Z", "network", ""))
+        w, x = width(label), (u + v)/2
+        if label and all(abs(x - p) > (w + q)/2 + 3 or abs(y - h - z) > 13 for p, q, z in boxes):
+            boxes.append((x, w, y - h))
+            labels.append(("text", x, y - h + 4, label, "middle", "bold"))
+    return out, arcs + heads + labels, y1 + (down + 16 if down else 6)
+
+
+FILL = {"part": f'fill="{ink("memory")}" fill-opacity=".45"', "full": f'fill="{ink("memory")}"', "": 'fill="none"'}
+LINE = {"cell": 'stroke="currentColor" stroke-opacity=".4"', "new": 'stroke="currentColor" stroke-width="2.2"',
+        "gone": 'stroke="currentColor" stroke-dasharray="3 3"', "node": f'rx="4" stroke="{ink("idle")}"', "": ""}
+TEXT = {"plain": BLACK, "soft": SOFT, "bold": BOLD, "part": BLACK,
+        "full": 'fill="#111" font-weight="600" aria-hidden="true"'}
+
+
+def picture(S, k, W):
+    """Step k of the specification S as SVG text, `W` pixels wide."""
+    grid, arrows, height = shapes(S, k, W)
+    head, top = draw.legend([(name, "network", DASHES[i]) for i, name in enumerate(S["links"])], W)
+    top = top + 4 if S["links"] else 0
+    inner = (f'{head}<g transform="translate(0 {top})">{"".join(map(_svg, grid))}'
+             f'<g class="cx-arrows">{"".join(map(_svg, arrows))}</g></g>')
+    return draw.frame(S, W, top + height, inner, S["says"][k])
+
+
+def _svg(shape):
+    kind, *s = shape
+    if kind == "text":
+        return draw.words(*s[:4], TEXT[s[4]])
+    if kind == "rect":
+        x, y, w, h, fill, line = s
+        return f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" {FILL[fill]} {LINE[line]}/>'
+    d, fill, dash = s
+    return f'<path d="{d}" fill="{ink(fill)}"/>' if fill else draw.stroke(d, ink("network"), 2, dash)
+
+
+# ---- paper -------------------------------------------------------------------------------------
+def _png(S, dpi):
+    """Four or six steps in a grid, by matplotlib."""
+    from matplotlib.figure import Figure              # no pyplot: nothing global, nothing to close
+    last = len(S["steps"]) - 1
+    count, across, W = (6, 3, 250) if S["P"] <= 8 else (4, 2, 400)
+    steps = sorted({round(i*last/(count - 1)) for i in range(count)})
+    tall = shapes(S, 0, W)[2] + 34
+    down = -(-len(steps)//across)*tall
+    per, links = 6.4/(across*(W + 24) - 16), S["links"]
+    head = 34 + 18*bool(links)
+    fig = Figure(figsize=(6.4, (down + head)*per), facecolor="white")
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(-4, 6.4/per - 4), ylim=(down + head, 0))
+    ax.axis("off")
+    size = draw.FONT*per*72
+    ax.text(0, 15, S["title"], fontsize=max(9, size), fontweight="bold", parse_math=False)
+    x = 0
+    for name, dash in zip(links, DASHES):
+        ax.plot([x, x + 30], [31, 31], color=COLORS["network"], linewidth=1.2, linestyle=_dash(dash))
+        ax.text(x + 36, 35, name, fontsize=size, parse_math=False)
+        x += 60 + width(name)
+    for i, k in enumerate(steps):
+        x, y = i % across*(W + 24), head + i//across*tall
+        ax.text(x, y + 14, f"Step {k} of {last}" if k else "Start", fontsize=size, fontweight="bold")
+        grid, arrows, _ = shapes(S, k, W)
+        for shape in grid + arrows:
+            _paint(ax, shape, x, y + 22, size)
+    out = io.BytesIO()
+    fig.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    return out.getvalue()
+
+
+def _dash(dash):
+    return (0, tuple(float(d)/2 for d in dash.split())) if dash else "-"
+
+
+def _paint(ax, shape, x0, y0, size):
+    """One shape, moved by x0, y0."""
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path
+    kind, *s = shape
+    if kind == "text":
+        x, y, text, anchor, style = s
+        ax.text(x0 + x, y0 + y, text, fontsize=size, ha={"middle": "center", "end": "right"}[anchor],
+                fontweight="bold" if style in ("bold", "full") else "normal", parse_math=False,
+                bbox={"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none"} if style == "bold" else None)
+    elif kind == "rect":
+        x, y, w, h, fill, line = s
+        edge, weight = {"": ("none", 0), "cell": ("#999999", .5), "new": ("black", 1.2), "gone": ("black", .6), "node": (COLORS["idle"], .6)}[line]
+        ax.add_patch(Rectangle((x0 + x, y0 + y), w, h, facecolor=COLORS["memory"] if fill else "none",
+                               alpha=.45 if fill == "part" else 1, edgecolor=edge, linewidth=weight,
+                               linestyle=":" if line == "gone" else "-"))
+    else:
+        d, fill, dash = s
+        points, codes = _path(d)
+        color = {"": "none", "other": "black"}.get(fill) or COLORS[fill]
+        ax.add_patch(PathPatch(Path([(x0 + x, y0 + y) for x, y in points], codes), facecolor=color, linewidth=0 if fill else 1,
+                               edgecolor="none" if fill else COLORS["network"], linestyle=_dash(dash)))
+
+
+def _path(d):
+    """Points and matplotlib's codes of the few SVG path commands used here: M, C, L, h, v, Z."""
+    points, codes = [], []
+    for command, rest in re.findall("([MCLhvZ])([^MCLhvZ]*)", d):
+        v = list(map(float, rest.split()))
+        x, y = points[-1] if points else (0, 0)
+        new = {"h": lambda: [(x + v[0], y)], "v": lambda: [(x, y + v[0])], "Z": lambda: [points[0]]}.get(
+            command, lambda: list(zip(v[::2], v[1::2])))()
+        points += new
+        codes += [{"M": 1, "C": 4, "Z": 79}.get(command, 2)]*len(new)
+    return points, codes
