@@ -1,0 +1,177 @@
+"""Lab 3. What PyTorch sends on 8192 ranks: counted in one process, predicted by the algebra of placements.
+
+    python labs/lab3_fake_ranks.py
+
+The fake process group carries nothing out; it lets one rank of a large job run alone. DDP, FSDP2 and tensor
+parallelism are the real code, so which collectives they call on how many bytes is real; values and times are not.
+"""
+import math
+import os
+import warnings
+from collections import Counter
+from fractions import Fraction
+
+warnings.simplefilter("ignore")             # FSDP2 warns of in-place changes, of which there are none here
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.distributed_c10d import _resolve_process_group
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import Shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from capacity import all_reduce_egress
+from capacity.placement import conversion
+
+P, BLOCKS, ROWS, FP32, BF16 = 8192, 3, 4, 4, 2
+NAMES = {"c10d::_allgather_base_": "all_gather", "c10d::_reduce_scatter_base_": "reduce_scatter",
+         "c10d::allreduce_": "all_reduce", "_c10d_functional::all_reduce": "all_reduce"}
+FREE = {"_c10d_functional::wait_tensor", "_c10d_functional::_wrap_tensor_autograd"}
+
+
+class Count(TorchDispatchMode):
+    """Calls and bytes of all collectives inside it, both by (collective, ranks).
+
+    The bytes are those a rank sends by a ring: (k - 1)/k of the whole tensor, twice that for an all-reduce.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.nbytes = Counter(), Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func._schema.name
+        if name.startswith(("c10d::", "_c10d_functional::")) and name not in FREE:
+            leaves = tree_leaves((args, kwargs))
+            whole, k = max(t.nbytes for t in leaves if isinstance(t, torch.Tensor)), ranks(leaves)
+            self.calls[NAMES[name], k] += 1
+            self.nbytes[NAMES[name], k] += Fraction(whole*(k - 1)*(1 + (NAMES[name] == "all_reduce")), k)
+        return func(*args, **(kwargs or {}))
+
+
+def ranks(arguments):
+    """Size of the group that a collective was called for."""
+    for x in arguments:
+        if isinstance(x, torch.ScriptObject) and "ProcessGroup" in str(x._type()):
+            return dist.ProcessGroup.unbox(x).size()
+    return next(_resolve_process_group(x).size() for x in arguments if isinstance(x, str) and x not in ("sum", "avg"))
+
+
+def model(width, hidden):
+    return nn.Sequential(*[nn.Sequential(nn.Linear(width, hidden, bias=False), nn.ReLU(),
+                                         nn.Linear(hidden, width, bias=False)) for _ in range(BLOCKS)])
+
+
+def shard(net, mesh, **options):
+    for block in net:
+        fully_shard(block, mesh=mesh, **options)
+    return fully_shard(net, mesh=mesh, **options)
+
+
+def step(net, width):
+    """One forward and backward pass, counted."""
+    with Count() as count:
+        net(torch.randn(ROWS, width, requires_grad=True)).sum().backward()
+    return count
+
+
+def nbytes(source, target, sizes, mesh):
+    """Bytes that a rank sends in the one collective between two placements of an fp32 tensor."""
+    move, = conversion(source, target, {a: n for a, n in sizes.items() if a in source}, mesh, FP32)
+    return move.nbytes
+
+
+def check(text, ok):
+    assert ok, text
+    if os.environ.get("RANK", "0") == "0":
+        print(f"ok  {text}", flush=True)
+
+
+def ddp():
+    """Data parallelism: every gradient all-reduced once, in buckets."""
+    width, hidden = 16, P
+    net = DistributedDataParallel(model(width, hidden))
+
+    def hook(_, bucket):                                     # what DDP does itself, in sight of Count
+        dist.all_reduce(bucket.buffer())
+        done = torch.futures.Future()
+        done.set_result(bucket.buffer())
+        return done
+
+    net.register_comm_hook(None, hook)
+    count, n = step(net, width), BLOCKS*2*width*hidden*FP32
+    check(f"DDP, {P} ranks: all-reduces only; a rank sends 2 (P - 1)/P of its {n:,} bytes of gradients",
+          dict(count.nbytes) == {("all_reduce", P): all_reduce_egress(n=n, P=P)})
+    return sum(count.nbytes.values())
+
+
+def fsdp(replicated):
+    """FSDP2: weights gathered forward, gathered backward, gradients scattered. Both weights are cut along `hidden`."""
+    width, hidden, mesh = 16, P, {"dp": P}
+    net = shard(model(width, hidden), init_device_mesh("cpu", (P,)),
+                shard_placement_fn=lambda w: Shard(w.shape.index(hidden)))
+    count, sizes = step(net, width), {"H": hidden, "D": width}
+    gather, scatter = nbytes("H/dp D", "H D", sizes, mesh), nbytes("H D {dp}", "H/dp D", sizes, mesh)
+    check(f"FSDP, {P} ranks: {2*BLOCKS} all-gathers and {BLOCKS} reduce-scatters, the placements' bytes",
+          dict(count.calls) == {("all_gather", P): 2*BLOCKS, ("reduce_scatter", P): BLOCKS} and
+          dict(count.nbytes) == {("all_gather", P): 2*BLOCKS*2*gather, ("reduce_scatter", P): BLOCKS*2*scatter})
+    check("three passes over the weights against DDP's two: 3/2 of its bytes",
+          sum(count.nbytes.values()) == Fraction(3, 2)*replicated)
+
+
+def precision():
+    """Weights in bf16 on the wire, gradients in fp32."""
+    width, hidden = 16, P
+    net = shard(model(width, hidden), init_device_mesh("cpu", (P,)),
+                shard_placement_fn=lambda w: Shard(w.shape.index(hidden)),
+                mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32))
+    count = step(net, width)
+    parameters = BLOCKS*2*width*hidden
+    check("FSDP with bf16 weights and fp32 gradients: 2 + 2 + 4 bytes a parameter, times (P - 1)/P",
+          sum(count.nbytes.values()) == Fraction((BF16 + BF16 + FP32)*parameters*(P - 1), P))
+
+
+def padding():
+    """FSDP2 cuts rows. Where a weight's rows do not divide, every rank gets ceil(rows/P), most of them empty."""
+    width, hidden = 16, 256
+    count = step(shard(model(width, hidden), init_device_mesh("cpu", (P,))), width)
+    padded = {rows: P*math.ceil(rows/P) for rows in (hidden, width)}
+    n = sum(rows*columns*FP32 for rows, columns in ((padded[hidden], width), (padded[width], hidden)))
+    check(f"FSDP of a block with {hidden} and {width} rows: it gathers {n:,} bytes for {2*width*hidden*FP32:,}, "
+          f"{n/(2*width*hidden*FP32):.0f} times as many",
+          count.nbytes["all_gather", P] == Fraction(2*BLOCKS*n*(P - 1), P))
+
+
+def tensor_parallel():
+    """FSDP2 over 1024 ranks, inside each of its parts tensor parallelism over 8."""
+    mesh, width, hidden = {"dp": P//8, "tp": 8}, 1024, 8192
+    devices = init_device_mesh("cpu", tuple(mesh.values()), mesh_dim_names=tuple(mesh))
+    net = model(width, hidden)
+    for block in net:
+        parallelize_module(block, devices["tp"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    count = step(shard(net, devices["dp"]), width)
+    sizes = {"B": ROWS, "D": width, "H": hidden}
+    up = nbytes("H/tp/dp D", "H/tp D", sizes, mesh)
+    down = nbytes("D/dp H/tp", "D H/tp", sizes, mesh)
+    activation = nbytes("B D {tp}", "B D", sizes, mesh)
+    expected = {("all_gather", mesh["dp"]): 2*BLOCKS*(up + down), ("reduce_scatter", mesh["dp"]): BLOCKS*(up + down),
+                ("all_reduce", mesh["tp"]): 2*BLOCKS*activation}
+    check(f"FSDP over {mesh['dp']} times TP over {mesh['tp']}: each collective over its own ranks, the placements' "
+          "bytes", dict(count.nbytes) == expected)
+    check("TP: one all-reduce of the activations a block forward, and its transpose backward",
+          count.calls["all_reduce", mesh["tp"]] == 2*BLOCKS)
+
+
+if __name__ == "__main__":
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=P)
+    fsdp(ddp())
+    precision()
+    padding()
+    tensor_parallel()
+    dist.destroy_process_group()
