@@ -54,6 +54,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     crossing=(r"n_{\times}", "bytes that must cross a cut"),
     cut_bandwidth=(r"W_{\times}", "bandwidth of a cut, one direction"),
     segments=("k", "segments of a message"),
+    launch=("T_0", "time of a call before its first message"),
     inside=("a", "ranks on one side of a cut"),
     channels=("c", "rings that share the buffer"),
     slowest=(r"T_{\max}", "time of the slowest stage"),
@@ -95,6 +96,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),
     comm=(r"T_{\mathrm{c}}", "time of the communication, all of it"),
+    cover=(r"T_{\mathrm{o}}", "time of the computation that the communication may overlap"),
     buckets=("k", "buckets the gradient is cut into"),
     window=("w", "FLOP per parameter and token that communication may hide behind"),
     # storage and input

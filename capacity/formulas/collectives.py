@@ -142,3 +142,21 @@ def tree_all_reduce_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecon
 def bidirectional_ring_all_reduce_time(n: Bytes, P: Count, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
     """Time of two ring all-reduces of n/2 bytes in opposite directions; a rank has two ports of bandwidth beta."""
     return 2*(P - 1)*(alpha + n/(2*P*beta))
+
+
+@formula(chapter="13-collective-cost-model", source="derived")
+def launched_ring_all_reduce_time(n: Bytes, P: Count, launch: Seconds, alpha: Seconds, beta: BytesPerSecond) -> Seconds:
+    """Time of a call that runs a ring all-reduce: what it costs before its first message, then the ring."""
+    return launch + 2*(P - 1)*(alpha + n/(P*beta))
+
+
+@formula(chapter="13-collective-cost-model", source="jeaugey2019")
+def chain_tree_latency(node_size: Count, nodes: Count, launch: Seconds, alpha1: Seconds, alpha2: Seconds) -> Seconds:
+    """Time of an empty all-reduce along a chain in each node and a binary tree across the nodes, up and down again."""
+    return launch + 2*(alpha1*(node_size - 1) + alpha2*ceil(log2(nodes)))
+
+
+@formula(chapter="13-collective-cost-model", source="derived")
+def exposed_time(comm: Seconds, cover: Seconds) -> Seconds:
+    """What is left to wait for of a communication that may run beside `cover` seconds of computation."""
+    return maximum(comm - cover, 0)

@@ -127,3 +127,18 @@ def torus_all_gather_bound(n: Bytes, P: Count, axes: Count, beta: BytesPerSecond
 def torus_all_to_all_bound(n: Bytes, side: Even, beta: BytesPerSecond) -> Seconds:
     """Least time of an all-to-all of n bytes per rank on a torus with sides that are even, by its longest side."""
     return n*side/(8*beta)
+
+
+@formula(chapter="13-collective-cost-model", source="nccl-tests")
+def all_gather_bus_bandwidth(n: Bytes, P: Count, duration: Seconds) -> BytesPerSecond:
+    """What each rank sends per second in an all-gather to n bytes: the figure nccl-tests prints as busbw.
+
+    The same holds for a reduce-scatter of n bytes and for an all-to-all of n bytes per rank.
+    """
+    return n*(P - 1)/(P*duration)
+
+
+@formula(chapter="13-collective-cost-model", source="derived")
+def in_switch_all_reduce_egress(n: Bytes, P: Count) -> Bytes:
+    """Bytes that each rank sends if the switch adds: its buffer, and the P-th of the sums that it has copied to all."""
+    return n*(P + 1)/P
