@@ -12,9 +12,12 @@ deterministic and nothing hangs: a program that cannot go on ends at once, with 
 """
 import copy
 import math
+from bisect import bisect_right
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from fractions import Fraction
 from numbers import Number
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,7 +80,7 @@ class Message(NamedTuple):
 class Run:
     """What a run left behind: results and clocks by rank, all messages, and what the ranks said they hold.
 
-    `holdings` lists (round, rank, state) for every `comm.holds(state)`.
+    `holdings` lists (round, rank, state) for every `comm.holds(state)`, of up to 32 ranks.
     """
     size: int
     results: list = field(default_factory=list)
@@ -122,7 +125,7 @@ def run(program, inputs, *shared, link=Link(), ports=1):
     """Run `program(comm, inputs[r], *shared)` on ranks r = 0..P-1, P = len(inputs), and return a `Run`.
 
     link: a `Link`, or a function (source, to) -> Link.  ports: how many messages a rank can send, and
-    receive, at once over links of one name.  A rank takes in messages in the order in which it asks for them.
+    receive, at once over links of one name.  A rank takes messages in as they come, asked for or not yet.
     An exception of one rank ends the run: ProgramError from it.  ValueError without inputs or ports.
     """
     if not len(inputs):
@@ -152,7 +155,8 @@ class Comm:
     def irecv(self, source, like=None, tag=None):
         """Start to receive from rank `source`; the handle's wait() returns the value.
 
-        like: an array of the shape and type that must come; tag: the tag that must come.  Mismatch otherwise.
+        like: an array of the shape and type that must come, or a list of them (None: anything); tag: the tag
+        that must come.  Mismatch otherwise.
         """
         return self._world.recv(self._global("source", source), self._me, like, tag)
 
@@ -186,7 +190,7 @@ class Comm:
         return Comm(self._world, [self._ranks[r] for r in ranks], ranks.index(self.rank))
 
     def holds(self, state):
-        """Write down, for a `stepper`, what this rank holds from now on."""
+        """Write down, for a `stepper`, what this rank holds from now on; above 32 ranks nothing is written down."""
         self._world.hold(self._me, state)
 
     @property
@@ -225,22 +229,47 @@ class _Clock:
 
     def __init__(self, P, link, ports):
         self.link, self.now = link, [0]*P
-        self.out, self.into = (defaultdict(lambda: [0]*ports) for _ in range(2))
+        self.out = defaultdict(lambda: [0]*ports)                         # when a port is free to send
+        self.into = defaultdict(lambda: [_Port() for _ in range(ports)])
 
     def leave(self, a, b, nbytes):
         """(leaves, sender free, arrives, how long a port is taken)"""
         link = self.link(a, b)
         port, wire = self.out[a, link.name], nbytes/link.beta
-        i = _earliest(port)
+        i = port.index(min(port))
         start, taken = max(self.now[a], port[i]), link.overhead + wire
         port[i] = start + taken
         return start, port[i], start + link.alpha + wire, taken, link.name
 
     def arrive(self, b, arrival, taken, name):
-        port = self.into[b, name]
-        i = _earliest(port)
-        port[i] = max(arrival, port[i] + taken)
-        return port[i]
+        """When a message that is there at `arrival` is in: at once, or when one of the ports is free so long."""
+        start, port = min(((port.free(arrival - taken, taken), port) for port in self.into[b, name]),
+                          key=lambda found: found[0])
+        port.take(start, taken)
+        return arrival if start == arrival - taken else start + taken
+
+
+class _Port:
+    """When a port is busy with what comes in: spans (start, end) in order.
+
+    Ranks take turns in another order than their clocks tell, so a message may have to go between earlier ones.
+    """
+
+    def __init__(self):
+        self.busy = []
+
+    def free(self, start, length):
+        """The earliest time from `start` on at which nothing comes in for `length`."""
+        slack = length/10**9                                              # a gap of the right size, up to rounding
+        for begin, end in self.busy[bisect_right(self.busy, start, key=_end):]:
+            if begin >= start + length - slack:
+                break
+            start = max(start, end)
+        return start
+
+    def take(self, start, length):
+        if length:
+            self.busy.insert(bisect_right(self.busy, start, key=_end), (start, start + length))
 
 
 class _World:
@@ -326,9 +355,9 @@ class _World:
         s, r = self.sends[a, b].popleft(), self.recvs[a, b].popleft()
         if r.tag is not None and r.tag != s.tag:
             raise Mismatch(f"rank {b} waits {r}, which sent it {_what(s.nbytes, s.tag)}" + self._others(b))
-        if r.like is not None and _form(r.like) != _form(s.parcel):
-            raise Mismatch(f"rank {b} waits to receive {_form_words(r.like)} from rank {a}, which sent it "
-                           f"{_form_words(s.parcel)}" + self._others(b))
+        if not _fits(s.parcel, r.like):
+            raise Mismatch(f"rank {b} waits to receive {_form(r.like)} from rank {a}, which sent it "
+                           f"{_form(s.parcel)}" + self._others(b))
         r.value = s.parcel
         r.ends = [clock.arrive(b, *leave[2:]) for clock, leave in zip((self.clock, self.count), s.leaves)]
         left, *_, link = s.leaves[0]
@@ -340,23 +369,21 @@ class _World:
                 self.ready.append(h.rank)
 
     def hold(self, rank, state):
-        self.out.holdings.append((self.count.now[rank], rank, _copy(state)))
+        if self.out.size <= 32:                              # a picture of more is none
+            self.out.holdings.append((self.count.now[rank], rank, _copy(state)))
 
 
-def _earliest(port):
-    return 0 if len(port) == 1 else port.index(min(port))
-
-
+_end = itemgetter(1)
 _ROUND = Link(alpha=1, name="round")
 
 
 def size_of(value):
-    """Bytes of a payload: an array's own, 8 for a number, 0 for None, the sum over a container's items."""
+    """Bytes of a payload: an array's own, 8 for a number or symbol, 0 for None, the sum over a container's items."""
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if value is None:
         return 0
-    if isinstance(value, Number):
+    if isinstance(value, Number) or hasattr(value, "free_symbols"):
         return 8
     if isinstance(value, dict):
         return sum(size_of(v) for v in value.values())
@@ -371,17 +398,31 @@ def size_of(value):
 def _copy(value):
     if isinstance(value, np.ndarray):
         return value.copy()
-    return value if isinstance(value, (int, float, str, bytes, type(None))) else copy.deepcopy(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(_copy, value))
+    return value if isinstance(value, _FIXED) else copy.deepcopy(value)
+
+
+_FIXED = (int, float, complex, str, bytes, frozenset, Fraction, np.generic, type(None))
+
+
+def _fits(value, like):
+    """Is this what `like` shows?  Arrays by type and shape, lists item by item; a number is any single value."""
+    if like is None:
+        return True
+    if type(like) in (list, tuple):
+        return type(value) in (list, tuple) and len(value) == len(like) and all(map(_fits, value, like))
+    return type(value) not in (list, tuple) and _array(value) == _array(like)
+
+
+def _array(value):
+    return (value.dtype, value.shape) if getattr(value, "shape", ()) else None
 
 
 def _form(value):
-    return (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
-
-
-def _form_words(value):
-    if isinstance(value, np.ndarray):
-        return f"a {value.dtype} array of shape {value.shape}"
-    return f"a value of type {type(value).__name__}"
+    if type(value) in (list, tuple):
+        return f"a list of {len(value)}" + (f", first {_form(value[0])}" if value else "")
+    return "a {} array of shape {}".format(*_array(value)) if _array(value) else f"one {type(value).__name__}"
 
 
 def _what(nbytes, tag):
