@@ -7,6 +7,7 @@
 P = comm.size.  A value is anything with `op` (and, over a real network, a shape): it is replaced, never changed in
 place.  A tag is the number of the block that travels, or a tuple of them for a list of blocks; 0 is a whole vector.
 """
+from math import prod
 from operator import add
 
 
@@ -321,25 +322,35 @@ def double_tree(P):
 def double_tree_all_reduce(comm, segments, op=add):
     """2 k segments on every rank -> their sums on every rank: even ones over tree 1, odd ones over tree 2.
 
-    Sums go up the two trees and come down again, one segment behind the other; op: commutative.
+    Sums go up the two trees and come down again, one segment behind the other: about 4 (k + log2 P) rounds, because
+    a rank has two children to hear from, and to tell, in one tree only.  op: commutative.
     """
     if len(segments) % 2:
         raise ValueError(f"segments has {len(segments)} values; allowed: an even number, half of them for each tree")
-    segments, sends, r = list(segments), [], comm.rank
-    trees = [(up[r], [c for c in range(comm.size) if up[c] == r]) for up in double_tree(comm.size)]
-    like = list(segments)
-    for s in range(len(segments)):
-        parent, children = trees[s % 2]
-        for child in children:
-            segments[s] = op(segments[s], comm.recv(child, like=like[s], tag=s))
-        if parent is not None:
-            sends.append(comm.isend(segments[s], parent, tag=s))
-    for s in range(len(segments)):
-        parent, children = trees[s % 2]
-        if parent is not None:
-            segments[s] = comm.recv(parent, like=like[s], tag=s)
-        for child in children:
-            sends.append(comm.isend(segments[s], child, tag=s))
+    P, r, segments, like = comm.size, comm.rank, list(segments), list(segments)
+    trees = [(t, up[r], [c for c in range(P) if up[c] == r]) for t, up in enumerate(double_tree(P))]
+    trees.sort(key=lambda tree: (len(tree[2]), -tree[0]))     # first the one where this rank waits for nobody:
+    ahead = ((P - 1).bit_length() + 1)//2 if P > 3 else 0     # there its segments go that much ahead
+    sends, recvs = [], {}
+    for i in range(-2*ahead, len(segments), 2):               # up
+        for t, parent, children in trees:
+            s = i + t if children else i + t + 2*ahead
+            if 0 <= s < len(segments):
+                for child in children:
+                    segments[s] = op(segments[s], comm.recv(child, like=like[s], tag=s))
+                if parent is not None:
+                    sends.append(comm.isend(segments[s], parent, tag=s))
+    for i in range(0, len(segments), 2):                      # down
+        for t, parent, children in reversed(trees):
+            s = i + t
+            if parent is not None:
+                recvs[s] = comm.irecv(parent, like=like[s], tag=s)
+            for child in children:
+                if parent is not None:
+                    segments[s] = recvs[s].wait()
+                sends.append(comm.isend(segments[s], child, tag=s))
+    for s, recv in recvs.items():
+        segments[s] = recv.wait()
     for send in sends:
         send.wait()
     return segments
@@ -421,13 +432,13 @@ def hierarchical_all_reduce(comm, blocks, node_size, op=add):
 
 def _axes(comm, shape):
     """(line, parts) for every axis, last first: the ranks of this rank's line, and the blocks that each one keeps."""
+    if min(shape) < 1 or prod(shape) != comm.size:
+        raise ValueError(f"shape = {shape!r}; allowed: sizes whose product is P = {comm.size}")
     axes, stride = [], 1
     for p in reversed(shape):
         line = [comm.rank + (i - comm.rank//stride % p)*stride for i in range(p)]
         stride *= p
         axes.append((line, [tuple(range(q % stride, comm.size, stride)) for q in line]))
-    if stride != comm.size:
-        raise ValueError(f"shape = {shape!r}; allowed: sizes whose product is P = {comm.size}")
     return axes
 
 
