@@ -98,9 +98,10 @@ class Stepper:
 
     def _cell(self, entry, where):
         """(stripes, texts): which parts of 0..P it fills, as [from, to, from, to, ...], and what it says, longest first."""
-        if entry is None or entry == frozenset():
+        ranks = isinstance(entry, (set, frozenset))
+        if entry is None or ranks and not entry:
             return (), ()
-        if isinstance(entry, (set, frozenset)) and all(type(r) is int and 0 <= r < self.P for r in entry):
+        if ranks and all(type(r) is int and 0 <= r < self.P for r in entry):
             if len(entry) == self.P:
                 return (0, self.P), ("all",)
             runs = _runs(sorted(entry))
