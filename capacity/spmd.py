@@ -12,7 +12,7 @@ deterministic and nothing hangs: a program that cannot go on ends at once, with 
 """
 import copy
 import math
-from bisect import bisect_right
+from bisect import bisect_right, insort_right
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -243,10 +243,11 @@ class _Clock:
 
     def arrive(self, b, arrival, taken, name):
         """When a message that is there at `arrival` is in: at once, or when one of the ports is free so long."""
-        start, port = min(((port.free(arrival - taken, taken), port) for port in self.into[b, name]),
-                          key=lambda found: found[0])
-        port.take(start, taken)
-        return arrival if start == arrival - taken else start + taken
+        ports, there = self.into[b, name], arrival - taken
+        starts = [port.free(there, taken) for port in ports]
+        start = min(starts)
+        ports[starts.index(start)].take(start, taken)
+        return arrival if start == there else start + taken
 
 
 class _Port:
@@ -260,6 +261,8 @@ class _Port:
 
     def free(self, start, length):
         """The earliest time from `start` on at which nothing comes in for `length`."""
+        if not self.busy or self.busy[-1][1] <= start:
+            return start
         slack = length/10**9                                              # a gap of the right size, up to rounding
         for begin, end in self.busy[bisect_right(self.busy, start, key=_end):]:
             if begin >= start + length - slack:
@@ -269,7 +272,7 @@ class _Port:
 
     def take(self, start, length):
         if length:
-            self.busy.insert(bisect_right(self.busy, start, key=_end), (start, start + length))
+            insort_right(self.busy, (start, start + length), key=_end)
 
 
 class _World:
