@@ -1,0 +1,318 @@
+"""Where the parts of a tensor are, and which collectives carry it from one placement to another.
+
+    Placement("B/x D {y}")       B is cut over mesh axis x, D is whole, the sum over y is still to be taken
+
+A slash divides: on a mesh with 8 ranks along x, each holds B/8.  B/x/y is cut over x, then each part over y.  Over a
+mesh axis in braces the ranks hold terms of a sum ("partial"); over every axis not mentioned they hold copies
+("replicated").  A mesh is a dict from axis to size, {"x": 8, "y": 4}; ranks count its coordinates, last axis fastest.
+
+    for move in conversion("B D {x}", "B/x D", shape={"B": 1024, "D": 4096}, mesh={"x": 8}):
+        print(move)              # reduce_scatter x: B D {x} -> B/x D, 7340032 bytes
+"""
+import heapq
+import itertools
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+NAME = re.compile(r"[A-Za-z]\w*")
+TRANSPOSE = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "all_reduce": "all_reduce",
+             "all_to_all": "all_to_all", "permute": "permute", "slice": "zero_pad", "zero_pad": "slice", "mask": "mask"}
+
+
+class Placement:
+    """A tensor's axes, the mesh axes that cut each, and those over which it is an unfinished sum.
+
+    text: tensor axes with spaces between, each followed by a slash and a mesh axis for every cut, outermost first;
+    then, in braces, the partial mesh axes.  A name is a letter and letters, digits or underscores.  A tensor axis
+    stands once, a mesh axis at most once.  Anything else is a ValueError with the text, the position and what is
+    allowed.  `cuts` is a dict from tensor axis to its mesh axes, `partial` a tuple in alphabetical order.
+    """
+
+    def __init__(self, text):
+        if isinstance(text, Placement):
+            self.cuts, self.partial = text.cuts, text.partial
+        else:
+            self.cuts, self.partial = _parse(text)
+
+    @classmethod
+    def of(cls, cuts, partial=()):
+        """The placement with these cuts, {"B": ("x",), "D": ()}, and partial mesh axes."""
+        axes = " ".join("/".join((a, *by)) for a, by in cuts.items())
+        return cls(axes + (" {" + " ".join(sorted(partial)) + "}" if partial else ""))
+
+    def __str__(self):
+        axes = ["/".join((a, *by)) for a, by in self.cuts.items()]
+        return " ".join(axes + ["{" + " ".join(self.partial) + "}"]*bool(self.partial))
+
+    def __repr__(self):
+        return f"Placement({str(self)!r})"
+
+    def __eq__(self, other):
+        return isinstance(other, Placement) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+
+    @property
+    def used(self):
+        """The mesh axes that are mentioned."""
+        return (*itertools.chain(*self.cuts.values()), *self.partial)
+
+    def where(self, x):
+        """The tensor axis that mesh axis x cuts, or "partial", or "replicated"."""
+        return next((a for a, by in self.cuts.items() if x in by), "partial" if x in self.partial else "replicated")
+
+    def _depth(self, x):
+        """Where mesh axis x is, and the cuts outside its own."""
+        by = self.cuts.get(self.where(x), ())
+        return self.where(x), by[:by.index(x)] if by else by
+
+    def dual(self, mesh):
+        """Where the cotangent is: what was replicated is partial, what was partial is replicated, cuts stay.
+
+        mesh: its axes, because what is replicated is not written.  The dual of the dual is the placement itself.
+        """
+        self._fits(mesh)
+        return Placement.of(self.cuts, [x for x in mesh if x not in self.used])
+
+    def local_shape(self, shape, mesh):
+        """What one rank holds of a tensor of this shape, {"B": 128, "D": 4096}.  ValueError if a cut does not divide."""
+        self._fits(mesh)
+        if set(shape) != set(self.cuts):
+            raise ValueError(f"shape has {_list(shape)}; allowed: the axes of {str(self)!r}")
+        local = {}
+        for a, by in self.cuts.items():
+            parts = math.prod(mesh[x] for x in by)
+            if shape[a] % parts:
+                raise ValueError(f"{a} = {shape[a]} in {str(self)!r}; allowed: a multiple of {parts}")
+            local[a] = shape[a]//parts
+        return local
+
+    def nbytes(self, shape, mesh, itemsize=2):
+        """Bytes that one rank holds."""
+        return math.prod(self.local_shape(shape, mesh).values())*itemsize
+
+    def slices(self, shape, mesh, rank):
+        """Which part of the tensor a rank holds (or holds a term of), as a tuple of slices."""
+        at = _coordinates(mesh, rank)
+        index = []
+        for a, size in self.local_shape(shape, mesh).items():
+            i = 0
+            for x in self.cuts[a]:
+                i = i*mesh[x] + at[x]
+            index.append(slice(i*size, (i + 1)*size))
+        return tuple(index)
+
+    def _fits(self, mesh):
+        for x in self.used:
+            if x not in mesh:
+                raise ValueError(f"mesh axis {x!r} of {str(self)!r}; allowed: {_list(mesh)}")
+
+
+@dataclass(frozen=True)
+class Move:
+    """One collective over one mesh axis; nbytes is what a rank sends, 0 for what needs no message.
+
+    all_gather  reduce_scatter  all_reduce   by ring; over all ranks together no schedule sends less if only ranks add
+    all_to_all                               each part straight to its rank
+    permute                                  two cuts of one tensor axis change places; `axis` names both
+    slice                                    replicated -> cut: keep your part
+    zero_pad                                 cut -> partial: your part among zeros
+    mask                                     replicated -> partial: the first rank keeps it, the others take zeros
+    """
+    collective: str
+    axis: str
+    source: Placement
+    target: Placement
+    nbytes: Any = 0
+
+    def __str__(self):
+        cost = f"{self.nbytes} bytes" if self.nbytes else "free"
+        return f"{self.collective} {self.axis}: {self.source} -> {self.target}, {cost}"
+
+    def transpose(self, mesh):
+        """The move of the cotangent: from the dual of the target to the dual of the source, the same bytes."""
+        return Move(TRANSPOSE[self.collective], self.axis, self.target.dual(mesh), self.source.dual(mesh), self.nbytes)
+
+
+def moves(placement, shape, mesh, itemsize=2):
+    """Every move of one mesh axis that starts at this placement and keeps the tensor."""
+    p = Placement(placement)
+    local = p.local_shape(shape, mesh)
+    held = math.prod(local.values())*itemsize
+
+    def move(collective, x, nbytes, drop=(), add=None, partial=p.partial):
+        cuts = {a: tuple(y for y in by if y not in drop) + (add[1:] if add and add[0] == a else ())
+                for a, by in p.cuts.items()}
+        return Move(collective, x, p, Placement.of(cuts, partial), _whole(nbytes))
+
+    for x, k in mesh.items():
+        where, part = p.where(x), Fraction(held*(k - 1), k)
+        room = [a for a in p.cuts if local[a] % k == 0 and a != where]
+        less, more = tuple(y for y in p.partial if y != x), (*p.partial, x)
+        if where == "partial":
+            yield move("all_reduce", x, 2*part, partial=less)
+            yield from (move("reduce_scatter", x, part, add=(a, x), partial=less) for a in room)
+        elif where == "replicated":
+            yield from (move("slice", x, 0, add=(a, x)) for a in room)
+            yield move("mask", x, 0, partial=more)
+        elif p.cuts[where][-1] == x:
+            yield move("all_gather", x, held*(k - 1), drop=x)
+            yield move("zero_pad", x, 0, drop=x, partial=more)
+            yield from (move("all_to_all", x, part, drop=x, add=(a, x)) for a in room)
+        else:
+            inner = p.cuts[where][p.cuts[where].index(x) + 1]
+            by = [{x: inner, inner: x}.get(y, y) for y in p.cuts[where]]
+            target = Placement.of({**p.cuts, where: by}, p.partial)
+            yield Move("permute", " ".join(sorted((x, inner))), p, target, held if min(k, mesh[inner]) > 1 else 0)
+
+
+def conversion(source, target, shape, mesh, itemsize=2, beta=None, also=()):
+    """The moves that carry a tensor from one placement to another in the fewest bytes sent by a rank.
+
+    source, target: placements or their text, with the same axes in the same order; shape: {"B": 1024, "D": 4096};
+    mesh: {"x": 8, "y": 4}; itemsize in bytes.  beta: bytes per second by mesh axis, {"x": 450e9, "y": 50e9}: then the
+    moves that take the least time, one after the other and without latency.  Among equals the fewest moves.
+    Mesh axes that end where they began stay there, but for those in `also`: their ranks may share the work.
+    ValueError for axes that differ, are unknown or do not divide.
+    """
+    source, target = Placement(source), Placement(target)
+    if list(source.cuts) != list(target.cuts):
+        raise ValueError(f"{str(source)!r} to {str(target)!r}; allowed: the same tensor axes in the same order")
+    for x, k in mesh.items():
+        if not (isinstance(k, int) and k > 0):
+            raise ValueError(f"mesh axis {x} = {k!r}; allowed: a count of ranks, 1, 2, ...")
+        if beta is not None and x not in beta:
+            raise ValueError(f"beta has no mesh axis {x!r}; allowed: bytes per second for {_list(mesh)}")
+    source.local_shape(shape, mesh), target.local_shape(shape, mesh)
+    free = {x for x in mesh if x in also or source._depth(x) != target._depth(x)}
+
+    def cost(move):
+        return move.nbytes if beta is None else move.nbytes/min(beta[x] for x in move.axis.split())
+
+    best, done = {source: ((0, 0), None)}, set()
+    queue, count = [((0, 0), 0, source)], itertools.count(1)
+    while queue:
+        (spent, steps), _, p = heapq.heappop(queue)
+        if p == target:
+            break
+        if p in done:
+            continue
+        done.add(p)
+        for m in moves(p, shape, mesh, itemsize):
+            if not free.issuperset(m.axis.split()):
+                continue
+            total = spent + cost(m), steps + 1
+            if m.target not in best or total < best[m.target][0]:
+                best[m.target] = total, m
+                heapq.heappush(queue, (total, next(count), m.target))
+    route = []
+    while target != source:
+        route.append(best[target][1])
+        target = route[-1].source
+    return route[::-1]
+
+
+def matmul(a, b, keep=""):
+    """The placement of the product over all axes that a and b share, but for those in `keep` (a batch, say).
+
+    Each mesh axis may be: not used; used in one operand, which it cuts along an axis of the product or where it is
+    partial, and not in the other; cut a contracted axis of both, which leaves the product partial; or cut a kept
+    axis of both.  The rest needs a message or a slice first: ValueError that says so.  Axes of the product: those
+    of a, then those of b.
+    """
+    a, b = Placement(a), Placement(b)
+    keep = keep.split()
+    shared = [c for c in a.cuts if c in b.cuts]
+    for c in keep:
+        if c not in shared:
+            raise ValueError(f"keep has {c!r}; allowed: axes of both {str(a)!r} and {str(b)!r}")
+    summed = [c for c in shared if c not in keep]
+    partial = []
+    for x in dict.fromkeys(a.used + b.used):
+        here, there = a.where(x), b.where(x)
+        if here == there and here in shared:
+            if a.cuts[here] != b.cuts[here]:
+                raise _Needs(a, b, x, f"cuts {here} in another order in each: permute one")
+            partial += [x]*(here in summed)
+        elif "replicated" not in (here, there):
+            if "partial" in (here, there):
+                raise _Needs(a, b, x, "is partial in one and used in the other: all_reduce or reduce_scatter first")
+            raise _Needs(a, b, x, f"cuts {here} of one and {there} of the other: all_gather or all_to_all one")
+        elif (cut := here if there == "replicated" else there) in shared:
+            raise _Needs(a, b, x, f"cuts {cut} in one only: all_gather that one, or slice the other (free)")
+        elif cut == "partial":
+            partial.append(x)
+    cuts = {c: by for p in (a, b) for c, by in p.cuts.items() if c not in summed}
+    return Placement.of(cuts, partial)
+
+
+def _Needs(a, b, x, what):
+    return ValueError(f"{str(a)!r} times {str(b)!r}: mesh axis {x} {what}")
+
+
+def _parse(text):
+    cuts, partial, seen, at = {}, (), set(), 0
+
+    def fail(allowed):
+        raise ValueError(f"placement {text!r}, position {at}: allowed here: {allowed}")
+
+    def name(what, taken):
+        nonlocal at
+        found = NAME.match(text, at)
+        if not found:
+            fail(f"the name of {what}")
+        if found[0] in taken:
+            fail(f"{what} that is not used yet (taken: {_list(taken)})")
+        at = found.end()
+        return found[0]
+
+    def space():
+        nonlocal at
+        start = at
+        at = re.compile(" *").match(text, at).end()
+        return at > start
+
+    if not isinstance(text, str):
+        raise ValueError(f"placement {text!r}; allowed: a text such as 'B/x D {{y}}'")
+    space()
+    while at < len(text) and text[at] != "{":
+        axis, by = name("a tensor axis", {*cuts, "partial", "replicated"}), []
+        while text[at:at + 1] == "/":
+            at += 1
+            by.append(name("a mesh axis", seen))
+            seen.add(by[-1])
+        cuts[axis] = tuple(by)
+        if not space() and at < len(text):
+            fail("a space, or a slash and a mesh axis")
+    if at < len(text):
+        at += 1
+        space()
+        while not partial or text[at:at + 1] != "}":
+            partial += (name("a mesh axis", seen),)
+            seen.add(partial[-1])
+            if not space() and text[at:at + 1] != "}":
+                fail("a space or a closing brace")
+        at += 1
+        space()
+        if at < len(text):
+            fail("nothing after the braces")
+    return cuts, tuple(sorted(partial))
+
+
+def _coordinates(mesh, rank):
+    at = {}
+    for x in reversed(mesh):
+        rank, at[x] = divmod(rank, mesh[x])
+    return at
+
+
+def _whole(x):
+    return int(x) if x == int(x) else x
+
+
+def _list(names):
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,336 @@
+"""Placements against their definition: every rank's array written out, every move run as a program of messages."""
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from capacity import Placement, conversion, matmul
+from capacity.algorithms import pairwise_all_to_all, ring_all_gather, ring_all_reduce, ring_reduce_scatter
+from capacity.placement import TRANSPOSE, _coordinates, moves
+from capacity.spmd import run
+
+MESH = {"x": 2, "y": 3}
+SHAPE = {"A": 12, "B": 36}
+
+
+def placements(mesh, axes):
+    """Every placement of these tensor axes on this mesh."""
+    everywhere = [*axes, "partial", "replicated"]
+    for choice in itertools.product(everywhere, repeat=len(mesh)):
+        at = dict(zip(mesh, choice))
+        orders = [itertools.permutations([x for x in mesh if at[x] == a]) for a in axes]
+        for cuts in itertools.product(*orders):
+            yield Placement.of(dict(zip(axes, cuts)), [x for x in mesh if at[x] == "partial"])
+
+
+ALL = list(placements(MESH, SHAPE))
+
+
+def place(tensor, placement, mesh, shape, seed=0):
+    """What each rank holds: the same on ranks that are replicas, random terms where partial."""
+    rng, held = np.random.default_rng(seed), []
+    ranks = range(math.prod(mesh.values()))
+    at = [_coordinates(mesh, r) for r in ranks]
+    terms = {}
+    for c in at:
+        key = tuple(c[x] for x in placement.partial)
+        terms.setdefault(key, rng.integers(-99, 99, tensor.shape))
+    last = max(terms)
+    terms[last] = tensor - sum(t for k, t in terms.items() if k != last)
+    for r, c in zip(ranks, at):
+        term = terms[tuple(c[x] for x in placement.partial)]
+        held.append(term[placement.slices(shape, mesh, r)].copy())
+    return held
+
+
+def gathered(held, placement, mesh, shape):
+    """The tensor that these local arrays stand for; asserts that replicas agree."""
+    copies, whole = {}, np.zeros(tuple(shape.values()), int)
+    for r, value in enumerate(held):
+        c = _coordinates(mesh, r)
+        key = tuple((x, c[x]) for x in placement.used)
+        if key in copies:
+            assert np.array_equal(copies[key], value), "replicas differ"
+        else:
+            copies[key] = value
+            whole[placement.slices(shape, mesh, r)] += value
+    return whole
+
+
+def perform(comm, value, route, mesh, shape):
+    """Run the moves of a route on one rank."""
+    for move in route:
+        value = step(comm, value, move, mesh, shape)
+    return value
+
+
+def step(comm, value, move, mesh, shape):
+    at, axes = _coordinates(mesh, comm.rank), list(shape)
+    if move.collective == "permute":
+        wants = [move.target.slices(shape, mesh, r) for r in range(comm.size)]
+        has = [move.source.slices(shape, mesh, r) for r in range(comm.size)]
+        line = [r for r in range(comm.size) if all(
+            c == at[x] for x, c in _coordinates(mesh, r).items() if x not in move.axis.split())]
+        to = next(r for r in line if wants[r] == has[comm.rank])
+        source = next(r for r in line if has[r] == wants[comm.rank])
+        return value if to == comm.rank else comm.sendrecv(value, to, source)
+    x, k = move.axis, mesh[move.axis]
+    group = comm.group([r for r in range(comm.size) if all(
+        c == at[z] for z, c in _coordinates(mesh, r).items() if z != x)])
+    before, after = (axes.index(p.where(x)) if p.where(x) in axes else None for p in (move.source, move.target))
+    if move.collective == "all_gather":
+        return np.concatenate(ring_all_gather(group, value), before)
+    if move.collective == "reduce_scatter":
+        return ring_reduce_scatter(group, np.split(value, k, after))
+    if move.collective == "all_reduce":
+        parts = ring_all_reduce(group, np.array_split(value.ravel(), k))
+        return np.concatenate(parts).reshape(value.shape)
+    if move.collective == "all_to_all":
+        return np.concatenate(pairwise_all_to_all(group, np.split(value, k, after)), before)
+    if move.collective == "slice":
+        return np.split(value, k, after)[at[x]]
+    if move.collective == "zero_pad":
+        return np.concatenate([value*(i == at[x]) for i in range(k)], before)
+    assert move.collective == "mask"
+    return value*(at[x] == 0)
+
+
+def linear_map(program, sources, size):
+    """The integer matrix of a program on ranks: column i is what becomes of the i-th unit vector."""
+    columns = []
+    for i in range(size):
+        unit = np.zeros(size, int)
+        unit[i] = 1
+        held = [part.reshape(like.shape) for part, like in
+                zip(np.split(unit, np.cumsum([s.size for s in sources])[:-1]), sources)]
+        columns.append(np.concatenate([np.ravel(v) for v in run(program, held).results]))
+    return np.array(columns).T
+
+
+# ---- the notation ----------------------------------------------------------------------------
+def test_text_goes_round():
+    for p in ALL:
+        assert Placement(str(p)) == p == eval(repr(p)) and hash(Placement(str(p))) == hash(p)
+    assert str(Placement("  B/x   D {y  z } ")) == "B/x D {y z}"
+    assert Placement("B {y x}") == Placement("B {x y}") and str(Placement("{x}")) == "{x}" and str(Placement("")) == ""
+    assert Placement("B/x/y") != Placement("B/y/x")
+
+
+@pytest.mark.parametrize("text, position, allowed", [
+    ("B//x", 2, "a mesh axis"), ("/x", 0, "a tensor axis"), ("B/x D/x", 6, "not used yet"), ("B B", 2, "not used yet"),
+    ("B/x {x}", 5, "not used yet"), ("B {x x}", 5, "not used yet"), ("B {x", 4, "closing brace"), ("B {}", 3, "name"),
+    ("B {x} D", 6, "nothing after"), ("B,D", 1, "a space"), ("B/x,y", 3, "a space"), ("B{x}", 1, "a space"),
+    ("1", 0, "tensor axis"), ("partial", 0, "not used yet"), ("B/x}", 3, "a space")])
+def test_bad_text_is_named(text, position, allowed):
+    with pytest.raises(ValueError) as error:
+        Placement(text)
+    for word in (repr(text), f"position {position}:", allowed):
+        assert word in str(error.value)
+
+
+def test_bad_values_are_named():
+    for bad, word in [(lambda: Placement(3), "3"),
+                      (lambda: Placement("B/z").dual(MESH), "z"),
+                      (lambda: Placement("A/x B").local_shape({"A": 12}, MESH), "A"),
+                      (lambda: Placement("A/x B/y").local_shape({"A": 11, "B": 6}, MESH), "A = 11"),
+                      (lambda: conversion("A/x", "A/y", {"A": 4}, MESH), "A = 4"),
+                      (lambda: conversion("A/x B", "B A/x", SHAPE, MESH), "same tensor axes"),
+                      (lambda: conversion("A B/z", "A B", SHAPE, MESH), "z"),
+                      (lambda: conversion("A B", "A B", SHAPE, {"x": 0}), "x = 0"),
+                      (lambda: conversion("A B", "A B", SHAPE, MESH, beta={"x": 1}), "y")]:
+        with pytest.raises(ValueError, match=word):
+            bad()
+
+
+@pytest.mark.parametrize("p", ALL, ids=str)
+def test_slices_are_the_notation(p):
+    tensor = np.random.default_rng(1).integers(-9, 9, tuple(SHAPE.values()))
+    held = place(tensor, p, MESH, SHAPE)
+    assert np.array_equal(gathered(held, p, MESH, SHAPE), tensor)
+    assert {h.shape for h in held} == {tuple(p.local_shape(SHAPE, MESH).values())}
+    assert {h.nbytes for h in held} == {p.nbytes(SHAPE, MESH, itemsize=8)}
+
+
+def test_outer_cut_first():
+    p, mesh = Placement("A/x/y"), {"y": 3, "x": 2}        # rank = 2 y + x
+    assert [p.slices({"A": 6}, mesh, r)[0].start for r in range(6)] == [0, 3, 1, 4, 2, 5]
+
+
+# ---- duality ---------------------------------------------------------------------------------
+def test_dual_is_an_involution():
+    assert Placement("B/x D {y}").dual({"x": 8, "y": 4, "z": 2}) == Placement("B/x D {z}")
+    for p in ALL:
+        assert p.dual(MESH).dual(MESH) == p
+        for m in moves(p, SHAPE, MESH):
+            back = m.transpose(MESH)
+            assert back.transpose(MESH) == m and back in list(moves(p := m.target.dual(MESH), SHAPE, MESH)), str(m)
+    assert all(TRANSPOSE[t] == c for c, t in TRANSPOSE.items())
+
+
+@pytest.mark.parametrize("p", ALL, ids=str)
+def test_a_move_backwards_is_the_transpose_of_its_matrix(p):
+    """<A x, y> = <x, A' y> for every x and y, in integers: the two programs have transposed matrices."""
+    shape = {"A": 6, "B": 6}
+    for move in moves(p, shape, MESH):
+        back = move.transpose(MESH)
+        here, there = (place(np.zeros((6, 6), int), q, MESH, shape) for q in (move.source, move.target))
+        rng = np.random.default_rng(7)
+        for _ in range(3):
+            x, y = ([rng.integers(-9, 9, h.shape) for h in held] for held in (here, there))
+            forth = run(lambda comm, v: step(comm, v, move, MESH, shape), x).results
+            again = run(lambda comm, v: step(comm, v, back, MESH, shape), y).results
+            assert sum((a*b).sum() for a, b in zip(forth, y)) == sum((a*b).sum() for a, b in zip(x, again)), str(move)
+
+
+def test_a_small_move_as_explicit_matrices():
+    mesh, shape = {"x": 3}, {"A": 3}
+    for text in ("A", "A/x", "A {x}"):
+        for move in moves(text, shape, mesh):
+            back = move.transpose(mesh)
+            one, two = ([np.zeros(q.local_shape(shape, mesh)["A"])]*3 for q in (move.source, move.target))
+            M = linear_map(lambda c, v: step(c, v, move, mesh, shape), one, sum(v.size for v in one))
+            N = linear_map(lambda c, v: step(c, v, back, mesh, shape), two, sum(v.size for v in two))
+            assert np.array_equal(M.T, N), str(move)
+
+
+# ---- moves and routes ------------------------------------------------------------------------
+@pytest.mark.parametrize("p", ALL, ids=str)
+def test_moves_keep_the_tensor_and_send_their_bytes(p):
+    tensor = np.random.default_rng(2).integers(-9, 9, tuple(SHAPE.values()))
+    held = place(tensor, p, MESH, SHAPE)
+    for move in moves(p, SHAPE, MESH, itemsize=8):
+        out = run(lambda comm, v: step(comm, v, move, MESH, SHAPE), held)
+        assert np.array_equal(gathered(out.results, move.target, MESH, SHAPE), tensor), str(move)
+        assert out.sent().max() == move.nbytes, str(move)
+        if move.collective != "permute":
+            assert set(out.sent()) == {move.nbytes}, str(move)
+
+
+def test_every_conversion_arrives():
+    tensor = np.random.default_rng(3).integers(-9, 9, tuple(SHAPE.values()))
+    for source, target in random.Random(0).sample(list(itertools.product(ALL, ALL)), 60):
+        route = conversion(source, target, SHAPE, MESH, itemsize=8)
+        held = place(tensor, source, MESH, SHAPE)
+        out = run(perform, held, route, MESH, SHAPE)
+        assert np.array_equal(gathered(out.results, target, MESH, SHAPE), tensor)
+        assert out.sent().max() <= sum(m.nbytes for m in route)
+
+
+def simple_paths(p, target, seen, free):
+    if p == target:
+        yield 0, 0
+        return
+    for m in moves(p, SHAPE, MESH):
+        if m.target not in seen and free.issuperset(m.axis.split()):
+            for spent, steps in simple_paths(m.target, target, seen | {m.target}, free):
+                yield spent + m.nbytes, steps + 1
+
+
+def test_the_route_is_the_cheapest_of_all_paths():
+    """All paths of one mesh axis exhaustively; for two, against relaxing every move until nothing changes."""
+    everything = {p: list(moves(p, SHAPE, MESH)) for p in ALL}
+    for source in ALL:
+        for free in ({"x"}, {"y"}, {"x", "y"}):
+            best = {source: (0, 0)}
+            for _ in ALL:
+                new = dict(best)
+                for p, (spent, steps) in best.items():
+                    for m in everything[p]:
+                        if free.issuperset(m.axis.split()):
+                            new[m.target] = min((spent + m.nbytes, steps + 1), new.get(m.target, (math.inf, 0)))
+                if new == best:
+                    break
+                best = new
+            for target, cost in best.items():
+                route = conversion(source, target, SHAPE, MESH, also=free)
+                moved = {x for x in MESH if x in free or source._depth(x) != target._depth(x)}
+                assert moved == free and (sum(m.nbytes for m in route), len(route)) == cost
+
+
+def test_the_route_against_every_simple_path():
+    for source, target in [("A B {x}", "A/x B"), ("A/x B", "A B/x"), ("A/x B", "A B {x}"), ("A B {x}", "A B")]:
+        route = conversion(source, target, SHAPE, MESH)
+        every = list(simple_paths(Placement(source), Placement(target), {Placement(source)}, {"x"}))
+        assert min(every) == (sum(m.nbytes for m in route), len(route)) and len(every) > 2
+
+
+def test_going_back_costs_what_going_forth_costs():
+    for source, target in itertools.product(ALL, ALL):
+        forth = conversion(source, target, SHAPE, MESH)
+        back = conversion(target.dual(MESH), source.dual(MESH), SHAPE, MESH)
+        assert sum(m.nbytes for m in forth) == sum(m.nbytes for m in back) and len(forth) == len(back)
+        turned = [m.transpose(MESH) for m in reversed(forth)]
+        if forth:
+            assert (turned[0].source, turned[-1].target) == (target.dual(MESH), source.dual(MESH))
+        assert all(a.target == b.source for a, b in itertools.pairwise(turned))
+
+
+def named(source, target, mesh, shape=None, **more):
+    return [m.collective for m in conversion(source, target, shape or {"B": 1024, "D": 4096}, mesh, **more)]
+
+
+def test_the_table_of_the_field():
+    x = {"x": 8}
+    assert named("B/x D", "B D", x) == ["all_gather"] and named("B D {x}", "B D", x) == ["all_reduce"]
+    assert named("B D {x}", "B/x D", x) == ["reduce_scatter"] and named("B/x D", "B D/x", x) == ["all_to_all"]
+    assert named("B D", "B/x D", x) == ["slice"] and named("B/x D", "B D {x}", x) == ["zero_pad"]
+    assert named("B D", "B D {x}", x) == ["mask"] and named("B D", "B D", x) == []
+
+
+def test_several_axes():
+    both = {"x": 8, "y": 4}
+    assert named("B D {x y}", "B D", both) == ["reduce_scatter", "all_reduce", "all_gather"]
+    total = sum(m.nbytes for m in conversion("B D {x y}", "B D", {"B": 1024, "D": 4096}, both))
+    assert total == 2*Fraction(31, 32)*1024*4096*2                 # two levels send what one ring of 32 sends
+    assert named("B/x D", "B/y D", both) == ["slice", "permute", "all_gather"]
+    fast_y = conversion("B D {x y}", "B D", {"B": 1024, "D": 4096}, both, beta={"x": 50e9, "y": 450e9})
+    assert [m.axis for m in fast_y] == ["y", "x", "y"]             # the slow axis carries the small part
+    alone, shared = (conversion("B D {x}", "B/x D", {"B": 1024, "D": 4096}, both, also=also) for also in ((), "y"))
+    assert len(alone) == 1 and sum(m.nbytes for m in shared) < alone[0].nbytes
+    assert conversion("{x}", "", {}, {"x": 4}, itemsize=4)[0].nbytes == 6
+
+
+# ---- products --------------------------------------------------------------------------------
+def test_the_four_cases():
+    assert matmul("B/x D", "D F/y") == Placement("B/x F/y")
+    assert matmul("B D/x", "D/x F") == Placement("B F {x}")
+    assert matmul("B D {x}", "D F") == Placement("B F {x}")
+    assert matmul("E/x B D", "E/x D F", keep="E") == Placement("E/x B F")
+    for a, b, word in [("B D/x", "D F", "all_gather that one"), ("B/x D", "D F/x", "cuts B of one and F"),
+                       ("B D {x}", "D/x F", "partial in one"), ("B D {x}", "D F {x}", "partial in one"),
+                       ("B D/x/y", "D/y/x F", "another order")]:
+        with pytest.raises(ValueError, match=word):
+            matmul(a, b)
+    with pytest.raises(ValueError, match="keep has 'Q'"):
+        matmul("B D", "D F", keep="Q")
+
+
+def test_products_by_running_them():
+    """What `matmul` allows is the product, and what it refuses stands for the product in no placement."""
+    mesh, left, right, out = {"x": 2, "y": 3}, {"B": 6, "D": 6}, {"D": 6, "F": 6}, {"B": 6, "F": 6}
+    rng = np.random.default_rng(5)
+    X, W = rng.integers(-9, 9, (6, 6)), rng.integers(-9, 9, (6, 6))
+
+    def is_product(local, p):
+        try:
+            return np.array_equal(gathered(local, p, mesh, out), X @ W)
+        except (AssertionError, ValueError):                 # replicas differ, or shapes do
+            return False
+
+    legal = 0
+    for a, b in itertools.product(placements(mesh, left), placements(mesh, right)):
+        try:
+            local = [x @ w for x, w in zip(place(X, a, mesh, left, 1), place(W, b, mesh, right, 2))]
+        except ValueError:
+            local = None
+        try:
+            p = matmul(a, b)
+        except ValueError:
+            assert local is None or not any(is_product(local, p) for p in placements(mesh, out)), (a, b)
+        else:
+            assert is_product(local, p), (a, b)
+            legal += 1
+    assert legal == 39
