@@ -16,7 +16,8 @@ HTML = Path(os.environ.get("BOOK_HTML", ROOT / "_build/html"))
 ASIDE = {"_static", "_sources", "_images", "_downloads", "_sphinx_design_static"}
 PAGES = sorted(p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")
                if not ASIDE & set(p.relative_to(HTML).parts) and p.name != "genindex.html")
-EXPLORERS = [p for p in PAGES if 'class="cx-explore' in (HTML / p).read_text(encoding="utf-8")]
+EXPLORERS, PLAYERS = ([p for p in PAGES if f'class="{kind}"' in (HTML / p).read_text(encoding="utf-8")]
+                      for kind in ("cx-explore", "cx-stepper"))
 PICTURES = {"image/png", "image/jpeg", "image/svg+xml", "image/gif"}
 HARMLESS = ["theme mode"]                   # the theme says so on a first visit
 LIGHT, DESK, PHONE = 1_000_000, {"width": 1280, "height": 900}, {"width": 375, "height": 812}
@@ -224,6 +225,35 @@ def test_explorer_lives_without_a_server(site, name):
     page.goto((HTML / name).as_uri(), wait_until="load")
     assert page.locator("figure.cx-explore").first.locator("svg path").count() > 0
     page.close()
+
+
+# --- players
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_every_step_is_drawn_and_said(site, name):
+    page = visit(site, name)
+    figures = page.locator("figure.cx-stepper").all()
+    assert figures
+    for figure in figures:
+        last = int(figure.locator("input[type=range]").get_attribute("max"))
+        figure.get_by_role("button", name="First").focus()
+        seen, said = [], []
+        for _ in range(last + 1):
+            seen.append(figure.locator("svg[role=img]").evaluate("s => s.outerHTML"))
+            said.append(figure.locator("[aria-live=polite]").inner_text())
+            page.keyboard.press("ArrowRight")
+        assert len(set(seen)) == last + 1 and not any(w in s for s in seen for w in ("NaN", "undefined"))
+        assert [s.partition(":")[0] for s in said] == ["Start", *(f"Step {k} of {last}" for k in range(1, last + 1))]
+        assert figure.locator("tbody tr").count() == last + 1
+    assert [c for c in page.log.console if not any(h in c for h in HARMLESS)] == []
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_player_is_a_table_without_scripts(site, name):
+    page = visit(site, name, java_script_enabled=False)
+    assert page.locator("figure.cx-stepper tbody tr").count() > 2 and page.locator("figure.cx-stepper svg").count() == 0
+    page.context.close()
 
 
 # --- finding one's way
