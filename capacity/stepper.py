@@ -97,7 +97,7 @@ class Stepper:
         return frames
 
     def _cell(self, entry, where):
-        """(stripes, texts): which parts of 0..P it fills, as [from, to, from, to, ...], and what it says, longest first."""
+        """(stripes, texts): the parts of 0..P it fills, (from, to, from, to, ...), and what it says, longest first."""
         ranks = isinstance(entry, (set, frozenset))
         if entry is None or ranks and not entry:
             return (), ()
@@ -174,7 +174,8 @@ class Stepper:
             what = "the whole sum" if sums else texts.pop() if len(texts) == 1 else "a value"
             count = f"{full} of {self.P} ranks hold{'s' if full == 1 else ''} {what}."
         else:
-            count = f"{full} of {self.P*self.B} cells {'is' if full == 1 else 'are'} {'complete' if sums else 'filled'}."
+            are, what = "is" if full == 1 else "are", "complete" if sums else "filled"
+            count = f"{full} of {self.P*self.B} cells {are} {what}."
         if k == 0:
             return f"Start: {count}"
         over = []
@@ -260,8 +261,9 @@ class Stepper:
         shown = W.HTML()
 
         def redraw(_=None):
-            shown.value = (f'<div class="cx-lab">{self.svg(at.value)}<p aria-live="polite">'
-                           f"{html.escape(self.says(at.value))}</p><p><small>{html.escape(self.key())}</small></p></div>")
+            said, key = html.escape(self.says(at.value)), html.escape(self.key())
+            shown.value = (f'<div class="cx-lab">{self.svg(at.value)}<p aria-live="polite">{said}</p>'
+                           f"<p><small>{key}</small></p></div>")
         at.observe(redraw, "value")
         redraw()
         drawer = W.Accordion([W.HTML(f'<div class="cx-lab">{self.table()}</div>')], titles=("All steps as a table",),
@@ -360,7 +362,8 @@ def shapes(S, k, W):
         side = 1 if a < b else -1                       # to higher ranks above, to lower ranks below
         y, h = (tips, lift(a, b)) if side > 0 else (y1 + 4, -lift(a, b))
         u, v, c = left(a) + step*(.5 + .2*side), left(b) + step*(.5 - .2*side), y - h/.75
-        arcs.append(("path", f"M{u:.1f} {y:.1f}C{u:.1f} {c:.1f} {v:.1f} {c:.1f} {v:.1f} {y - 6*side:.1f}", "", DASHES[link]))
+        d = f"M{u:.1f} {y:.1f}C{u:.1f} {c:.1f} {v:.1f} {c:.1f} {v:.1f} {y - 6*side:.1f}"
+        arcs.append(("path", d, "", DASHES[link]))
         heads.append(("path", f"M{v - 4.5:.1f} {y - 8*side:.1f}h9L{v:.1f} {y:.1f}Z", "network", ""))
         w, x = width(label), (u + v)/2
         if label and all(abs(x - p) > (w + q)/2 + 3 or abs(y - h - z) > 13 for p, q, z in boxes):
@@ -402,7 +405,7 @@ def _png(S, dpi):
     """Four or six steps in a grid, by matplotlib."""
     from matplotlib.figure import Figure              # no pyplot: nothing global, nothing to close
     last = len(S["steps"]) - 1
-    count, across, W = (6, 3, 250) if S["P"] <= 8 else (4, 2, 400)
+    count, across, W = (6, 3, 250) if S["P"] <= 4 else (4, 2, 330 if S["P"] <= 8 else 400)
     steps = sorted({round(i*last/(count - 1)) for i in range(count)})
     tall = shapes(S, 0, W)[2] + 34
     down = -(-len(steps)//across)*tall
@@ -412,8 +415,8 @@ def _png(S, dpi):
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(-4, 6.4/per - 4), ylim=(down + head, 0))
     ax.axis("off")
-    size = draw.FONT*per*72
-    ax.text(0, 15, S["title"], fontsize=max(9, size), fontweight="bold", parse_math=False)
+    size = .86*draw.FONT*per*72                       # matplotlib's letters are wider than a browser's
+    ax.text(0, 15, S["title"], fontsize=11, fontweight="bold", parse_math=False)
     x = 0
     for name, dash in zip(links, DASHES):
         ax.plot([x, x + 30], [31, 31], color=COLORS["network"], linewidth=1.2, linestyle=_dash(dash))
@@ -430,6 +433,9 @@ def _png(S, dpi):
     return out.getvalue()
 
 
+BEHIND = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none"}
+
+
 def _dash(dash):
     return (0, tuple(float(d)/2 for d in dash.split())) if dash else "-"
 
@@ -443,19 +449,21 @@ def _paint(ax, shape, x0, y0, size):
         x, y, text, anchor, style = s
         ax.text(x0 + x, y0 + y, text, fontsize=size, ha={"middle": "center", "end": "right"}[anchor],
                 fontweight="bold" if style in ("bold", "full") else "normal", parse_math=False,
-                bbox={"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none"} if style == "bold" else None)
+                bbox=BEHIND if style == "bold" else None)
     elif kind == "rect":
         x, y, w, h, fill, line = s
-        edge, weight = {"": ("none", 0), "cell": ("#999999", .5), "new": ("black", 1.2), "gone": ("black", .6), "node": (COLORS["idle"], .6)}[line]
-        ax.add_patch(Rectangle((x0 + x, y0 + y), w, h, facecolor=COLORS["memory"] if fill else "none",
-                               alpha=.45 if fill == "part" else 1, edgecolor=edge, linewidth=weight,
-                               linestyle=":" if line == "gone" else "-"))
+        edge, weight = {"": ("none", 0), "cell": ("#999999", .5), "new": ("black", 1.2), "gone": ("black", .6),
+                        "node": (COLORS["idle"], .6)}[line]
+        ax.add_artist(Rectangle((x0 + x, y0 + y), w, h, facecolor=COLORS["memory"] if fill else "none",
+                                alpha=.45 if fill == "part" else 1, edgecolor=edge, linewidth=weight,
+                                linestyle=":" if line == "gone" else "-"))
     else:
         d, fill, dash = s
         points, codes = _path(d)
         color = {"": "none", "other": "black"}.get(fill) or COLORS[fill]
-        ax.add_patch(PathPatch(Path([(x0 + x, y0 + y) for x, y in points], codes), facecolor=color, linewidth=0 if fill else 1,
-                               edgecolor="none" if fill else COLORS["network"], linestyle=_dash(dash)))
+        ax.add_artist(PathPatch(Path([(x0 + x, y0 + y) for x, y in points], codes), facecolor=color,
+                                linewidth=0 if fill else 1, linestyle=_dash(dash),
+                                edgecolor="none" if fill else COLORS["network"]))
 
 
 def _path(d):

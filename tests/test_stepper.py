@@ -62,7 +62,7 @@ RUNS = {
 
 def make(name):
     recorded, options = RUNS[name]()
-    return stepper(name, recorded, title=f'The "{name}" & <its> steps', **options)
+    return stepper(name, recorded, title=f'The "{name}" & <its>\' steps', **options)
 
 
 each_run = pytest.mark.parametrize("name", RUNS)
@@ -130,17 +130,30 @@ def test_blocks_stand_on_the_arrows():
     assert all(a[2] == "" for s in make("tree").spec()["steps"] for a in s["arrows"])
 
 
-def test_messages_of_one_pair_are_one_arrow():
-    def twice(comm, x):
-        comm.holds([x, x])
+def sends(tags, size=3):
+    """Rank 0 sends all of its tagged messages to rank 1 at once."""
+    def program(comm, x):
+        comm.holds([x]*size)
         if comm.rank == 0:
-            for s in [comm.isend(x, 1, tag=j) for j in (1, 0)]:
+            for s in [comm.isend(x, 1, tag=t) for t in tags]:
                 s.wait()
         else:
-            got = [comm.irecv(0, tag=j) for j in (1, 0)]
-            comm.holds([g.wait() for g in got])
-    E = stepper("twice", run(twice, ["a", "b"], ports=2), title="t", block="half")
-    assert E.spec()["steps"][1]["arrows"] == [[0, 1, "all", 0]] and len(E.traces()["messages"]) == 2
+            for r in [comm.irecv(0, tag=t) for t in tags]:
+                r.wait()
+    return stepper("sends", run(program, ["a", "b"], ports=len(tags)), title="t", block="piece")
+
+
+def test_messages_of_one_pair_are_one_arrow():
+    E = sends([2, 0])
+    assert E.spec()["steps"][1]["arrows"] == [[0, 1, "0, 2", 0]] and len(E.traces()["messages"]) == 2
+    assert E.says(1).startswith("Step 1 of 1: rank 0 sends pieces 0, 2 to rank 1.")
+    assert sends([2, (0, 1)]).spec()["steps"][1]["arrows"] == [[0, 1, "all", 0]]
+
+
+@pytest.mark.parametrize("tag", ["barrier", 3, -1, True, (0, 3), 1.5])
+def test_a_tag_that_is_no_block_names_none(tag):
+    E = sends([tag])
+    assert E.spec()["steps"][1]["arrows"] == [[0, 1, "", 0]] and E.says(1).startswith("Step 1 of 1: rank 0 sends to rank 1.")
 
 
 def test_long_sums_have_shorter_names():
