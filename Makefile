@@ -1,6 +1,7 @@
 # make book    build the book and read it on this machine
 # make test    run every test
 # make study   open the chapters in JupyterLab
+# make labs    run the collectives on real processes
 #
 # Needs make and Python 3.11 or newer (another one: make PYTHON=python3.13 book). A step that is done is not done
 # again.
@@ -12,18 +13,21 @@ READY   = $(VENV)/.installed
 HTML    = _build/html
 BUILT   = _build/.built
 WORKERS = 2
+LABS    = .venv-labs
+RANKS   = 4
 PIP     = $(BIN)/python -m pip --disable-pip-version-check
 
 SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*/* _static/* vendor/_static/*/* \
           chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/*)
 
-.PHONY: help book html test study bench mutants notebooks check lock clean
+.PHONY: help book html test study labs bench mutants notebooks check lock clean
 
 help:
 	@echo "make book       build the book and serve it on this machine"
 	@echo "make html       build it only ($(HTML)/index.html)"
 	@echo "make study      open the chapters in JupyterLab"
 	@echo "make test       run every test"
+	@echo "make labs       run the collectives of chapter 12 on real processes (PyTorch, in $(LABS))"
 	@echo "make notebooks  derive the exercises and appendices, execute every notebook in place"
 	@echo "make check      fail if a committed notebook is not what a clean run gives"
 	@echo "make bench      time the package"
@@ -41,6 +45,16 @@ study: $(READY)
 
 test: $(READY) $(BUILT)
 	$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+
+# Real processes talk over this machine's loopback; OMP_NUM_THREADS: they share its cores.
+labs: $(LABS)/.installed
+	@export OMP_NUM_THREADS=1; for lab in labs/lab0_autograd.py labs/lab1_ring.py labs/lab2_alpha_beta.py; do \
+	  echo "$$lab on $(RANKS) processes"; \
+	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$lab || exit 1; done
+	@echo "labs/lab3_fake_ranks.py in one process"
+	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/lab3_fake_ranks.py
+	@echo "labs/failures.py: labs that break"
+	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/failures.py
 
 bench: $(READY)
 	$(BIN)/python tools/bench.py
@@ -77,6 +91,14 @@ $(READY): requirements.lock.txt pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (Debian: apt install python3-venv)."; exit 1; }
 	@$(PIP) install -qq -r requirements.lock.txt
 	@$(PIP) install -qq --no-deps --no-build-isolation -e .
+	@touch $@
+
+# PyTorch is a gigabyte that no chapter needs: the labs have an environment of their own.
+$(LABS)/.installed: labs/requirements.txt pyproject.toml
+	@echo "Installing PyTorch into $(LABS) (about a minute, once)"
+	@$(PYTHON) -m venv $(LABS) || { echo "Python's venv module is missing (Debian: apt install python3-venv)."; exit 1; }
+	@$(LABS)/bin/python -m pip --disable-pip-version-check install -qq -r labs/requirements.txt
+	@$(LABS)/bin/python -m pip --disable-pip-version-check install -qq --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Always whole: an incremental build keeps old side bars and forgets the warnings of pages it does not read.

@@ -26,8 +26,8 @@ import torch.distributed as dist
 
 from capacity import spmd
 
-TIMEOUT = 40                    # seconds that a rank waits for another
-GRACE = 3                       # seconds more in which the others say what they wait for
+TIMEOUT = int(os.environ.get("LABS_TIMEOUT", 25))   # seconds that a rank waits for another
+GRACE = 2                                           # seconds more in which the others say what they wait for
 NETWORK = re.compile("(?i)time[d ]*out|closed by peer|reset by peer|broken pipe|connect")
 
 
@@ -44,7 +44,7 @@ class Comm(spmd.Comm):
 
     @property
     def raw(self):
-        return Comm(Raw(self.device, self.log), self._ranks, self.rank)
+        return Comm(Raw(self.device, self.log, self._world.directions), self._ranks, self.rank)
 
     @property
     def device(self):
@@ -61,6 +61,13 @@ class Comm(spmd.Comm):
         small = super().group(ranks)
         return Comm(self._world, small._ranks, small.rank)
 
+    def sendrecv(self, value, to, source, like=None, sendtag=None, recvtag=None):
+        """Send `value` to rank `to` while receiving from rank `source`, and return what came."""
+        if isinstance(self._world, Raw) and self._world.directions:
+            to, source = self._global("to", to), self._global("source", source)
+            return self._world.sendrecv(self._me, value, to, source, like)
+        return super().sendrecv(value, to, source, like, sendtag, recvtag)
+
     def barrier(self):
         """Wait until every rank of the group has come: empty messages, which are objects."""
         if isinstance(self._world, Raw):
@@ -73,6 +80,7 @@ class Objects:
     """Messages of any value.  A send ends when the value is copied, so it waits for nobody."""
     leaving = []                                             # what was sent; kept until the lab ends
     expected = defaultdict(deque)                            # receives from each source, in order
+    directions = None                                        # of the raw ranks made from this one
 
     def __init__(self, device, log):
         self.device, self.log = device, log
@@ -126,41 +134,46 @@ class Objects:
 class Raw(Objects):
     """Messages of tensors and lists of tensors, nothing else on the wire.
 
-    together: sends and receives start when the first of them is waited for, all at once.  NCCL needs it: there a
-    message waits behind the one before, and two ranks that both send first would never end.
+    directions: two process groups, for messages to higher and to lower ranks.  NCCL needs them: in one group a pair
+    of ranks does one thing after the other, and two ranks that both send first would never end.
     """
 
-    def __init__(self, device, log, together=None):
+    def __init__(self, device, log, directions=None):
         super().__init__(device, log)
-        self.together = device.type == "cuda" if together is None else together
-        self.batch = []
+        self.directions = directions
 
     def send(self, me, to, value, tag):
-        self.log.append((to, spmd.size_of(value)))
-        return Handle(self.start(dist.isend, join(value), to, f"for rank {to} to receive"))
+        work = dist.isend(self.goes(to, value), to, self.group(me, to))
+        return Handle(lambda: wait(work, f"for rank {to} to receive"))
 
     def recv(self, source, me, like, tag):
-        if not all(isinstance(x, torch.Tensor) for x in parts(like)):
-            raise ValueError(f"like = {like!r} on rank {me}; allowed on raw ranks: tensors as they will come")
-        buffer = torch.empty_like(join(like))
-        arrived = self.start(dist.irecv, buffer, source, f"to receive {buffer.nbytes} bytes from rank {source}")
-        return Handle(lambda: (arrived(), split(buffer, like))[1])
-
-    def start(self, operation, tensor, peer, what):
-        """Start a message, or put it into the batch that starts next; a function that waits for its end."""
-        if not self.together:
-            work = operation(tensor, peer)
-            return lambda: wait(work, what)
-        batch = self.batch
-        batch.append((operation, tensor, peer, what))
+        buffer = self.comes(me, like)
+        work = dist.irecv(buffer, source, self.group(source, me))
 
         def finish():
-            if batch is self.batch:                          # not started yet
-                self.batch = []
-                works = dist.batch_isend_irecv([dist.P2POp(*message[:3]) for message in batch])
-                for work in works:
-                    wait(work, " and ".join(message[3] for message in batch))
-        return finish
+            wait(work, f"to receive {buffer.nbytes} bytes from rank {source}")
+            return split(buffer, like)
+        return Handle(finish)
+
+    def sendrecv(self, me, value, to, source, like):
+        """Both at once, in the one way that NCCL recommends."""
+        buffer = self.comes(me, like)
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, self.goes(to, value), to),
+                                            dist.P2POp(dist.irecv, buffer, source)]):
+            wait(work, f"for rank {to} to receive and to receive {buffer.nbytes} bytes from rank {source}")
+        return split(buffer, like)
+
+    def goes(self, to, value):
+        self.log.append((to, spmd.size_of(value)))
+        return join(value)
+
+    def comes(self, me, like):
+        if not all(isinstance(x, torch.Tensor) for x in (like if isinstance(like, (list, tuple)) else [like])):
+            raise ValueError(f"like = {like!r} on rank {me}; allowed on raw ranks: tensors as they will come")
+        return torch.empty_like(join(like))
+
+    def group(self, source, to):
+        return self.directions and self.directions[source > to]
 
 
 class Handle:
@@ -227,10 +240,6 @@ def unpack(form, body, device):
     return _Unpickler(io.BytesIO(form.numpy().tobytes()), body, device).load()
 
 
-def parts(value):
-    return value if isinstance(value, (list, tuple)) else [value]
-
-
 def join(value):
     """A tensor, or the tensors of a list one behind the other."""
     return torch.cat([t.flatten() for t in value]) if isinstance(value, (list, tuple)) else value.contiguous()
@@ -258,6 +267,8 @@ def lab(main, timeout=TIMEOUT):
     try:
         device = _connect(store, rank, size, timeout)
         comm = Comm(Objects(device, []), list(range(size)), rank)
+        if device.type == "cuda":
+            comm._world.directions = dist.new_group(), dist.new_group()
         main(comm)
         comm._world.finish()
         comm.barrier()
