@@ -235,7 +235,7 @@ class _Clock:
     def leave(self, a, b, nbytes):
         """(leaves, sender free, arrives, how long a port is taken)"""
         link = self.link(a, b)
-        port, wire = self.out[a, link.name], nbytes/link.beta
+        port, wire = self.out[a, link.name], 0 if link.beta == math.inf else nbytes/link.beta
         i = port.index(min(port))
         start, taken = max(self.now[a], port[i]), link.overhead + wire
         port[i] = start + taken
