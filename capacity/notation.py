@@ -62,6 +62,8 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     segment_cost=(r"\alpha_{\mathrm{k}}", "time that each segment adds to the slowest stage"),
     axes=("A", "axes of a torus that a collective uses"),
     side=("q", "ranks along the longest axis of a torus"),
+    # rounding
+    roundoff=("u", "largest relative error of one rounding"),
     # splitting
     tp=("t", "tensor-parallel ranks"),
     pp=("p", "pipeline stages"),
