@@ -80,7 +80,8 @@ class Message(NamedTuple):
 class Run:
     """What a run left behind: results and clocks by rank, all messages, and what the ranks said they hold.
 
-    `holdings` lists (round, rank, state) for every `comm.holds(state)`, of up to 32 ranks.
+    `holdings` lists (round, rank, state) for every `comm.holds(state)`, of up to 32 ranks: what the rank holds when
+    that round is over, in which what it had sent and received before was in.
     """
     size: int
     results: list = field(default_factory=list)
@@ -283,6 +284,7 @@ class _World:
         self.clock, self.count = _Clock(P, link, ports), _Clock(P, lambda a, b: _ROUND, ports)
         self.sends, self.recvs = (defaultdict(deque) for _ in range(2))
         self.waits = [None]*P                                # the handle that a rank waits for
+        self.told = [0]*P                                    # the round in which the last thing it sent came in
         self.ready = deque(range(P))
         self.over = False
 
@@ -363,6 +365,7 @@ class _World:
                            f"{_form(s.parcel)}" + self._others(b))
         r.value = s.parcel
         r.ends = [clock.arrive(b, *leave[2:]) for clock, leave in zip((self.clock, self.count), s.leaves)]
+        self.told[a] = max(self.told[a], r.ends[1])
         left, *_, link = s.leaves[0]
         self.out.messages.append(Message(a, b, s.nbytes, s.tag, link, r.ends[1], left, r.ends[0]))
         for h in (s, r):
@@ -373,7 +376,7 @@ class _World:
 
     def hold(self, rank, state):
         if self.out.size <= 32:                              # a picture of more is none
-            self.out.holdings.append((self.count.now[rank], rank, _copy(state)))
+            self.out.holdings.append((max(self.count.now[rank], self.told[rank]), rank, _copy(state)))
 
 
 _end = itemgetter(1)

@@ -277,6 +277,15 @@ def test_what_ranks_hold():
     assert result.holdings[3][2] == ["done"]
 
 
+def test_what_a_rank_sent_it_holds_until_it_is_in():
+    """Rank 0 takes in one message a round; rank 2's waits for rank 1's."""
+    def sender(comm):
+        comm.send(1, 0)
+        comm.holds([None])
+    result = run(on(lambda comm: [comm.recv(1), comm.recv(2)], sender, sender), [0]*3)
+    assert result.holdings == [(1, 1, [None]), (2, 2, [None])]
+
+
 @pytest.mark.parametrize("P, written", [(32, 32), (33, 0)])
 def test_what_many_ranks_hold_is_not_kept(P, written):
     assert len(run(lambda comm, x: comm.holds([x]), range(P)).holdings) == written
@@ -289,14 +298,14 @@ def words(k):
 
 
 @pytest.mark.parametrize("alpha, beta, exact", [
-    (F(1, 7), F(3), F), (2, 1, int), (F(0), F(5, 3), F), (F(1, 3), math.inf, float), (1e-6, 5e10, float)])
+    (F(1, 7), F(3), F), (2, 1, float), (F(0), F(5, 3), F), (F(1, 3), math.inf, F), (2, math.inf, int),
+    (1e-6, 5e10, float)])
 def test_one_message(alpha, beta, exact):
     result = run(on(lambda comm: comm.send(words(3), 1), lambda comm: comm.recv(0)), [0, 0], link=Link(alpha, beta))
-    assert result.time == alpha + 24/beta and result.clock == [result.time]*2 and result.rounds == 1
+    assert result.time == alpha + (0 if beta == math.inf else 24/beta) and result.clock == [result.time]*2 and result.rounds == 1
     message, = result.messages
     assert message == (0, 1, 24, None, "link", 1, 0, result.time)
-    if exact is F:
-        assert type(result.time) is F
+    assert type(result.time) is exact and type(result.rounds) is int
 
 
 def both(comm, call, *ranks):
