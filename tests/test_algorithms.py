@@ -22,7 +22,7 @@ sizes = pytest.mark.parametrize("P", SIZES)
 POWERS = [1, 2, 4, 8, 16]
 LINK = Link(F(3, 7), F(11, 5))
 M = 3                                                             # numbers in a block
-FEW = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 
 
 def exact(formula, *arguments):
@@ -66,7 +66,7 @@ def factors(P):
 
 
 def shapes(P):
-    return [(P,), (P, 1), *factors(P), *((a, b, c//b) for a, c in factors(P) for b in range(1, c + 1) if c % b == 0)]
+    return [(P,), *factors(P), *((a, b, c//b) for a, c in factors(P) for b in range(2, c) if c % b == 0 and a > 1)]
 
 
 def go(program, inputs, *shared, **how):
@@ -191,7 +191,7 @@ def test_any_root(P, data):
                     root).results, [segments]*P)
 
 
-@settings(FEW, max_examples=25)
+@settings(FEW, max_examples=15)
 @given(P=st.integers(1, 24), sizes=st.lists(st.integers(0, 4), min_size=24, max_size=24), seed=st.integers(0, 2**32))
 def test_blocks_of_unlike_sizes(P, sizes, seed):
     rng = np.random.default_rng(seed)
@@ -493,13 +493,12 @@ def test_cost_of_all_to_all(P):
 @sizes
 def test_no_cut_is_crossed_by_less(P):
     inputs, m = numbers(P, P), 8*M
-    for inside in range(1, P):
-        for program in ALL_GATHERS:
-            into = sum(q.nbytes for q in go(program, inputs[0]).messages if q.to < inside <= q.source)
-            assert into >= exact(network.all_gather_cut_bytes, m*P, P, inside)
-        for program in BLOCK_ALL_REDUCES:
-            into = sum(q.nbytes for q in go(program, inputs).messages if q.to < inside <= q.source)
-            assert into >= m*P
+    for program in [*ALL_GATHERS, *BLOCK_ALL_REDUCES]:
+        gather = program in ALL_GATHERS
+        result = go(program, inputs[0] if gather else inputs)
+        for inside in range(1, P):
+            into = sum(q.nbytes for q in result.messages if q.to < inside <= q.source)
+            assert into >= (exact(network.all_gather_cut_bytes, m*P, P, inside) if gather else m*P)
 
 
 @sizes
