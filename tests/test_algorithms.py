@@ -816,7 +816,7 @@ def test_programs_need_nothing_but_a_comm():
 
 
 def public():
-    return [f for f in vars(A).values() if inspect.isfunction(f) and f.__module__ == A.__name__ and f.__name__[0] != "_"]
+    return [f for k, f in vars(A).items() if inspect.isfunction(f) and f.__module__ == A.__name__ and k[0] != "_"]
 
 
 @each(public())

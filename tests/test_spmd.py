@@ -94,8 +94,9 @@ def test_a_barrier_that_one_rank_misses():
     ([1], 1, ["one int", "a list of 1"]),
     ((1, 2), np.zeros(2), ["a float64 array of shape (2,)", "a list of 2"])])
 def test_not_what_the_receiver_asked_for(sent, like, words):
-    fails(Mismatch, on(lambda comm: comm.send(sent, 1), lambda comm: comm.recv(0, like=like), lambda comm: comm.recv(0)),
-          3, "rank 1 waits to receive", "from rank 0, which sent it", "rank 2", *words)
+    ask = lambda comm: comm.recv(0, like=like)
+    fails(Mismatch, on(lambda comm: comm.send(sent, 1), ask, lambda comm: comm.recv(0)), 3,
+          "rank 1 waits to receive", "from rank 0, which sent it", "rank 2", *words)
 
 
 @pytest.mark.parametrize("sent, like", [
@@ -302,7 +303,8 @@ def words(k):
     (1e-6, 5e10, float)])
 def test_one_message(alpha, beta, exact):
     result = run(on(lambda comm: comm.send(words(3), 1), lambda comm: comm.recv(0)), [0, 0], link=Link(alpha, beta))
-    assert result.time == alpha + (0 if beta == math.inf else 24/beta) and result.clock == [result.time]*2 and result.rounds == 1
+    assert result.time == alpha + (0 if beta == math.inf else 24/beta)
+    assert result.clock == [result.time]*2 and result.rounds == 1
     message, = result.messages
     assert message == (0, 1, 24, None, "link", 1, 0, result.time)
     assert type(result.time) is exact and type(result.rounds) is int
@@ -452,7 +454,8 @@ def test_groups():
     result = run(program, range(10, 16))
     assert result.results == [(0, 3, 0, 2, 12, 13), (1, 3, 0, 2, 10, 14), (2, 3, 0, 2, 11, 15),
                               (0, 3, 1, 2, 15, 10), (1, 3, 1, 2, 13, 11), (2, 3, 1, 2, 14, 12)]
-    assert {(m.source, m.to) for m in result.messages if m.round == 1} == {(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)}
+    assert {(m.source, m.to) for m in result.messages if m.round == 1} == {
+        (0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)}
 
 
 def test_groups_of_groups_and_their_order():
