@@ -90,7 +90,8 @@ def test_a_barrier_that_one_rank_misses():
     (5, np.zeros(1), ["a float64 array of shape (1,)", "one int"]),
     (np.zeros(1), 5, ["one int", "a float64 array"]),
     ([1, 2], [1, 2, 3], ["a list of 3", "a list of 2"]),
-    ([np.zeros(2), np.zeros(2)], [np.zeros(2), np.zeros(3)], ["a list of 2"]),
+    ([np.zeros(2), np.zeros(2)], [np.zeros(2), np.zeros(3)], ["a list of 2, first a float64 array of shape (2,)"]),
+    ([], [1], ["a list of 0\n", "a list of 1, first one int"]),
     ([1], 1, ["one int", "a list of 1"]),
     ((1, 2), np.zeros(2), ["a float64 array of shape (2,)", "a list of 2"])])
 def test_not_what_the_receiver_asked_for(sent, like, words):
@@ -338,6 +339,21 @@ def test_three_messages_on_two_ports():
     assert result.clock == [2, 1, 1, 2] and result.rounds == 2
 
 
+def test_a_link_costs_nothing_unless_told():
+    result = run(lambda comm, x: comm.sendrecv(words(9), 1 - comm.rank, 1 - comm.rank), [0, 0])
+    assert result.clock == [0, 0] and result.rounds == 1
+    assert (Link().alpha, Link().beta, Link().name, Link(alpha=3).overhead) == (0, math.inf, "link", 3)
+
+
+def test_sendrecv_ends_when_both_are_done():
+    result = run(lambda comm, x: comm.sendrecv(x, 1 - comm.rank, 1 - comm.rank), [words(10), words(1)],
+                 link=Link(0, F(8)))
+    assert result.clock == [10, 10]
+    result = run(lambda comm, x: comm.sendrecv(x, (comm.rank + 1) % 3, (comm.rank - 1) % 3),
+                 [words(10), words(1), words(1)], link=Link(0, F(8)))
+    assert result.clock == [10, 10, 1]
+
+
 def test_both_directions_at_once():
     swap = run(lambda comm, x: comm.sendrecv(1, 1 - comm.rank, 1 - comm.rank), [0, 0], link=Link(1, F(4)))
     assert swap.time == 3 and swap.rounds == 1
@@ -440,6 +456,7 @@ def test_barrier(P):
     assert log == ["in"]*P + ["out"]*P
     assert result.rounds == rounds and result.time == F(rounds, 2)
     assert result.count().tolist() == [rounds]*P and not result.sent().any()
+    assert {m.tag for m in result.messages} <= {"barrier"}
 
 
 def test_groups():
