@@ -18,7 +18,7 @@ RANKS   = 4
 PIP     = $(BIN)/python -m pip --disable-pip-version-check
 
 SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*/* _static/* vendor/_static/*/* \
-          chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/*)
+          chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/* labs/*.ipynb labs/recorded/*)
 
 .PHONY: help book html test study labs bench mutants notebooks check lock clean
 

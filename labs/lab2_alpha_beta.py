@@ -25,7 +25,7 @@ from fit import fit
 from processes import check, lab
 
 SIZES = 4**np.arange(3, 12)                                  # bytes of one message: 64 B to 4 MiB
-TURNS = 1 << 16                                              # bytes of messages between two looks at the clock
+TURNS = 4                                                    # operations between two looks at the clock
 
 
 def ping_pong(comm, block):
@@ -52,31 +52,29 @@ def library(comm, block):
     return whole
 
 
-def seconds(operation, comm, nbytes, repetitions):
-    """One time for each repetition: of the slowest rank, the mean over enough turns to be seen by the clock."""
+def seconds(operation, comm, nbytes):
+    """Time of one operation: the mean of TURNS one after the other, on this rank."""
     block = torch.ones(int(nbytes)//4, device=comm.device)
-    turns = int(np.clip(TURNS//nbytes, 1, 16))
-    times = torch.empty(repetitions, dtype=torch.float64)
-    for i in range(repetitions):
-        dist.barrier()
-        start = time.perf_counter()
-        for _ in range(turns):
-            operation(comm, block)
-        if comm.device.type == "cuda":
-            torch.cuda.synchronize()
-        times[i] = (time.perf_counter() - start)/turns
-    dist.all_reduce(times, dist.ReduceOp.MAX)
-    return times.numpy()/(2 if operation is ping_pong else 1)
+    dist.barrier()
+    start = time.perf_counter()
+    for _ in range(TURNS):
+        operation(comm, block)
+    if comm.device.type == "cuda":
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start)/TURNS/(2 if operation is ping_pong else 1)
 
 
 def measure(comm, repetitions):
-    """{operation: {"least": times by size, "median": times by size}}"""
-    out = {}
-    for operation in ping_pong, shift, ring, library:
-        runs = [seconds(operation, comm, n, repetitions) for n in SIZES]
-        out[operation.__name__] = {"least": [float(t.min()) for t in runs],
-                                   "median": [float(np.median(t)) for t in runs]}
-    return out
+    """{operation: {"least": times by size, "median": times by size}}, of the slowest rank.
+
+    Repetitions are the outer loop, so that a busy moment of the machine spoils one of each and not all of one.
+    """
+    operations = ping_pong, shift, ring, library
+    times = torch.tensor([[[seconds(operation, comm, n) for n in SIZES] for operation in operations]
+                          for _ in range(repetitions)], dtype=torch.float64)
+    dist.all_reduce(times, dist.ReduceOp.MAX)
+    least, median = times.amin(0).tolist(), times.median(0).values.tolist()
+    return {f.__name__: {"least": a, "median": b} for f, a, b in zip(operations, least, median)}
 
 
 def right(comm, n):
@@ -88,7 +86,7 @@ def right(comm, n):
 
 
 def report(comm, times):
-    """The table that the prediction is read from."""
+    """Print the two fits, and the measured ring over what each of them predicts."""
     P = comm.size
     models = {name: fit(SIZES, times[name]["least"]) for name in ("ping_pong", "shift")}
     for name, (alpha, beta) in models.items():
@@ -123,7 +121,7 @@ def main(comm):
     parser.add_argument("--record", metavar="FILE", help="measure longer and write the times to FILE")
     parser.add_argument("--repetitions", type=int, metavar="N")
     args = parser.parse_args()
-    repetitions = args.repetitions or (30 if args.record else 3)
+    repetitions = args.repetitions or (60 if args.record else 4)
 
     raw = comm.raw
     check(comm, f"ring all-reduce of {len(SIZES)} sizes: equal to dist.all_reduce, 2 n (P - 1)/P bytes sent by each rank",

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted(p for d in ("chapters", "solutions", "exercises", "appendices") for p in (ROOT/d).glob("*.ipynb"))
+NOTEBOOKS = sorted(p for d in ("chapters", "solutions", "exercises", "appendices", "labs") for p in (ROOT/d).glob("*.ipynb"))
 SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 DROP = [
     r"```.*?```", r"`[^`]*`",                                # code

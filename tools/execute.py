@@ -3,7 +3,7 @@
     python tools/execute.py [-j 2] [--check] [notebook or folder ...]
 
 With --check nothing is written: it fails if a file would change, or if a chapter takes over its 12 seconds.
-Without paths: chapters, solutions, exercises, appendices.
+Without paths: chapters, solutions, exercises, appendices, labs.
 """
 import argparse
 import os
@@ -22,7 +22,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ["chapters", "solutions", "exercises", "appendices"]
+FOLDERS = ["chapters", "solutions", "exercises", "appendices", "labs"]
 BUDGET = 12                                                     # seconds a chapter may take
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"}}
