@@ -737,12 +737,24 @@ def test_a_tag_names_the_blocks_that_travel(P):
 
 # The same text on real processes --------------------------------------------------------------------------
 
+class Handle:
+    def __init__(self, wait):
+        self.wait = wait
+
+
 class Strict:
-    """A comm of which a program uses only what every comm has, and which must know what it receives."""
+    """A comm of which a program uses only what every comm has, and which must know what it receives.
+
+    What a program begins, it waits for.
+    """
 
     def __init__(self, comm):
         self._comm, self.rank, self.size = comm, comm.rank, comm.size
-        self.holds = comm.holds
+        self.holds, self.begun, self.ended = comm.holds, [], []
+
+    def _begin(self, handle):
+        self.begun.append(handle)
+        return Handle(lambda: self.ended.append(handle) or handle.wait())
 
     def _check(self, like, tag):
         known = like if isinstance(like, list) else [like]
@@ -755,7 +767,7 @@ class Strict:
 
     def isend(self, value, to, tag):
         assert value is not None
-        return self._comm.isend(value, to, tag)
+        return self._begin(self._comm.isend(value, to, tag))
 
     def recv(self, source, like, tag):
         self._check(like, tag)
@@ -763,7 +775,7 @@ class Strict:
 
     def irecv(self, source, like, tag):
         self._check(like, tag)
-        return self._comm.irecv(source, like, tag)
+        return self._begin(self._comm.irecv(source, like, tag))
 
     def sendrecv(self, value, to, source, like, sendtag, recvtag):
         self._check(like, recvtag)
@@ -772,7 +784,12 @@ class Strict:
 
 
 def strictly(program, inputs, *shared):
-    return run(lambda comm, x: program(Strict(comm), x, *shared), inputs).results
+    def watched(comm, x):
+        strict = Strict(comm)
+        result = program(strict, x, *shared)
+        assert set(strict.begun) == set(strict.ended), "a message was begun and not waited for"
+        return result
+    return run(watched, inputs).results
 
 
 @sizes
