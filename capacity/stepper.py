@@ -75,7 +75,7 @@ class Stepper:
 
     # ---- reading the run -------------------------------------------------------------------
     def _frames(self, run, holds):
-        """frames[k][r] = the entries of rank r after step k, as a list of _Cell."""
+        """frames[k][r] = the entries of rank r after step k, as a list of cells; see _cell."""
         said, length = {}, None
         for k, r, state in run.holdings:
             entries = holds(state)
