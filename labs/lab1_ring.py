@@ -2,9 +2,10 @@
 
     torchrun --standalone --nproc-per-node=4 labs/lab1_ring.py
 
-Each check compares three things that do not know of each other: this program over processes, PyTorch's own
-collective or the simulated ranks of `capacity.spmd`, and the formula.
+A program over processes is compared with what does not know of it: PyTorch's own collective, the formula, and the
+same program on the simulated ranks of `capacity.spmd`.
 """
+import inspect
 from fractions import Fraction
 from operator import or_
 
@@ -29,7 +30,7 @@ def same(x, y):
 
 
 def ring(comm):
-    """Chapter 12's ring: against dist.all_reduce, against the formula, against the simulated ring."""
+    """Chapter 12's ring: its sums are those of dist.all_reduce, its bytes and messages those of the formulas."""
     P, n = comm.size, 1_000_003                              # a prime: the blocks differ in size
     whole = torch.arange(n)*(comm.rank + 1) % 1009
     x = whole.to(comm.device)
@@ -80,6 +81,10 @@ def every_program(comm):
     worlds = [Objects(comm.device, []), comm.raw._world]
     if comm.device.type == "cpu":
         worlds.append(Raw(comm.device, [], directions=(dist.new_group(), dist.new_group())))
+    known = {name for name, f in inspect.getmembers(a, inspect.isfunction)
+             if name[0] != "_" and next(iter(inspect.signature(f).parameters)) == "comm"}
+    missing = known - {name for P in (comm.size, 4) for name, _ in programs(P)}
+    check(comm, f"all {len(known)} programs of capacity.algorithms follow", not missing)
     inputs = [numbers(r, 24*comm.size) for r in range(comm.size)]
     x = inputs[comm.rank].to(comm.device)
     for name, program in programs(comm.size):

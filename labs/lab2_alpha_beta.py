@@ -124,7 +124,7 @@ def main(comm):
     repetitions = args.repetitions or (60 if args.record else 4)
 
     raw = comm.raw
-    check(comm, f"ring all-reduce of {len(SIZES)} sizes: equal to dist.all_reduce, 2 n (P - 1)/P bytes sent by each rank",
+    check(comm, f"ring all-reduce of {len(SIZES)} sizes: equal to dist.all_reduce, each rank sends 2 n (P - 1)/P bytes",
           all([right(raw, n) for n in SIZES]))
     a, b = fit(SIZES, 3*us + SIZES/2e9)
     check(comm, "the fit finds the alpha and beta of exact times", abs(a/(3*us) - 1) + abs(b/2e9 - 1) < 1e-9)
