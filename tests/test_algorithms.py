@@ -692,6 +692,12 @@ def test_what_players_are_told_of_sums(P):
         assert play(go_(A.recursive_doubling_all_reduce, one)) == [[everyone]]*P
 
 
+def test_who_folds_has_nothing_until_the_result_comes():
+    result = run(A.halving_doubling_all_reduce, union(6, 6), operator.or_)
+    fifth = {k: state for k, r, state in result.holdings if r == 5}
+    assert fifth == {0: [frozenset({5})]*6, 1: [None]*6, 6: [frozenset(range(6))]*6}
+
+
 @sizes
 def test_what_players_are_told_of_copies(P):
     x = [frozenset({r}) for r in range(P)]
