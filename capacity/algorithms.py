@@ -341,7 +341,7 @@ def double_tree_all_reduce(comm, segments, op=add):
                 if parent is not None:
                     sends.append(comm.isend(segments[s], parent, tag=s))
     for i in range(0, len(segments), 2):                      # down
-        for t, parent, children in reversed(trees):
+        for t, parent, children in reversed(trees):           # first the one where others wait for this rank
             s = i + t
             if parent is not None:
                 recvs[s] = comm.irecv(parent, like=like[s], tag=s)
