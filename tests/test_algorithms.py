@@ -636,6 +636,13 @@ def test_cost_of_the_double_tree(P):
         assert result.time == result.rounds*(LINK.alpha + 8*M/LINK.beta)
 
 
+@pytest.mark.parametrize("P, rounds", [(2, [2, 4, 8]), (3, [4, 8, 16]), (7, [9, 14, 23]), (8, [10, 15, 23]),
+                                       (16, [14, 19, 27])])
+def test_rounds_of_the_double_tree(P, rounds):
+    """Up and down for 1, 2 and 4 segments to a tree, as this order of a rank's steps gives them."""
+    assert [run(A.double_tree_all_reduce, [[1]*(2*k)]*P).rounds for k in (1, 2, 4)] == rounds
+
+
 # What a player is told ------------------------------------------------------------------------------------
 
 def union(P, blocks):
