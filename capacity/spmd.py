@@ -8,9 +8,12 @@
     run(shift, inputs=[10, 11, 12]).results        # [12, 10, 11]
 
 A witness: it knows programs and messages, and no formula.  The ranks take turns in one thread, so a run is
-deterministic and nothing hangs: a program that cannot go on ends at once, with what every rank waits for.
+deterministic and nothing hangs: a program that cannot go on ends at once, with what every rank waits for, and one
+that sends messages forever ends after a million.  (A loop without messages is yours to interrupt.)
 """
+import contextlib
 import copy
+import inspect
 import math
 from bisect import bisect_right, insort_right
 from collections import defaultdict, deque
@@ -21,7 +24,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from greenlet import GreenletExit, getcurrent, greenlet
+from greenlet import getcurrent, greenlet
 
 
 class ProgramError(RuntimeError):
@@ -42,7 +45,8 @@ class Link:
 
     alpha in seconds, beta in bytes per second and direction.  The sender's port is taken for the part
     `overhead` of alpha (all of it unless told) and for n/beta; the rest of alpha passes on the wire, where
-    other messages may follow.  ValueError for a negative alpha, a beta of 0 or an overhead above alpha.
+    other messages may follow.  Numbers, Fractions (times are exact then) or positive symbols.  Ports are per name.
+    ValueError for a negative or infinite alpha, a beta that is not above 0, an overhead above alpha.
     """
     alpha: Any = 0
     beta: Any = math.inf
@@ -52,15 +56,24 @@ class Link:
     def __post_init__(self):
         if self.overhead is None:
             object.__setattr__(self, "overhead", self.alpha)
-        for name, ok, allowed in (("alpha", self.alpha >= 0, "seconds, at least 0"),
-                                  ("beta", self.beta > 0, "bytes per second, above 0"),
-                                  ("overhead", 0 <= self.overhead <= self.alpha, f"0 to alpha = {self.alpha}")):
-            if not ok:
-                raise ValueError(f"Link: {name} = {getattr(self, name)!r}; allowed: {allowed}")
+        for name, ok, allowed in (
+                ("alpha", lambda alpha: 0 <= alpha < math.inf, "seconds, at least 0"),
+                ("beta", lambda beta: beta > 0, "bytes per second, above 0"),
+                ("overhead", lambda overhead: 0 <= overhead <= self.alpha, f"0 to alpha = {self.alpha}"),
+                ("name", lambda name: isinstance(name, str), "a text")):
+            with contextlib.suppress(TypeError, ValueError):             # what cannot be compared is no number
+                if ok(getattr(self, name)):
+                    continue
+            raise ValueError(f"Link: {name} = {getattr(self, name)!r}; allowed: {allowed}")
 
 
 def two_level(node_size, inside, across):
-    """The link between two ranks when ranks 0..G-1 share a node, G..2G-1 the next, and so on."""
+    """The link between two ranks when ranks 0..G-1 share a node, G..2G-1 the next, and so on.
+
+    Links of one name share their ports and are counted together.  ValueError for a node_size that is not 1, 2, ...
+    """
+    if not _whole(node_size):
+        raise ValueError(f"node_size = {node_size!r}; allowed: 1, 2, ...")
     return lambda a, b: inside if a//node_size == b//node_size else across
 
 
@@ -76,9 +89,12 @@ class Message(NamedTuple):
     arrived: Any
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """What a run left behind: results and clocks by rank, all messages, and what the ranks said they hold.
+
+    `results`, `clock` (seconds) and the arrays of `sent()`, `received()` and `count()` have one entry per rank.
+    These three take the name of a link, or a Link; ValueError if no message went over it.
 
     `holdings` lists (round, rank, state) for every `comm.holds(state)`, of up to 32 ranks: what the rank holds when
     that round is over, in which what it had sent and received before was in.
@@ -88,6 +104,9 @@ class Run:
     clock: list = field(default_factory=list)
     messages: list = field(default_factory=list)
     holdings: list = field(default_factory=list)
+
+    def __repr__(self):
+        return f"<run of {self.size} ranks: {len(self.messages)} messages in {self.rounds} rounds, time {self.time}>"
 
     @property
     def time(self):
@@ -112,7 +131,7 @@ class Run:
         return self._sum("source", link, lambda m: 1)
 
     def _sum(self, end, link, amount=lambda m: m.nbytes):
-        known = {m.link for m in self.messages}
+        known, link = {m.link for m in self.messages}, getattr(link, "name", link)
         if link is not None and link not in known:
             raise ValueError(f"link = {link!r}; the messages went over {', '.join(sorted(known)) or 'no link'}")
         total = np.zeros(self.size, dtype=int)
@@ -122,18 +141,41 @@ class Run:
         return total
 
 
-def run(program, inputs, *shared, link=Link(), ports=1):
+def run(program, inputs, *shared, link=Link(), ports=1, limit=10**6):
     """Run `program(comm, inputs[r], *shared)` on ranks r = 0..P-1, P = len(inputs), and return a `Run`.
 
-    link: a `Link`, or a function (source, to) -> Link.  ports: how many messages a rank can send, and
-    receive, at once over links of one name.  A rank takes messages in as they come, asked for or not yet.
-    An exception of one rank ends the run: ProgramError from it.  ValueError without inputs or ports.
+    link: a `Link` (one of capacity.hardware, too), or a function (source, to) -> Link.  ports: how many messages a
+    rank can send, and receive, at once over links of one name.  A rank takes messages in as they come, asked for or
+    not yet.  limit: how many messages a program may begin before it is taken for one that never ends.
+
+    An exception of one rank ends the run: ProgramError from it.  ProgramError beyond the limit; Deadlock and
+    Mismatch are ProgramErrors.  ValueError for a program, inputs, link, ports or limit that are none.
     """
-    if not len(inputs):
+    if not callable(program) or inspect.isgeneratorfunction(program) or inspect.iscoroutinefunction(program):
+        raise ValueError(f"program = {program!r}; allowed: a function of (comm, input, ...) without yield or async")
+    if isinstance(inputs, (dict, set, frozenset)) or not hasattr(inputs, "__iter__"):
+        raise ValueError(f"inputs = {inputs!r}; allowed: a list, one input for each rank")
+    inputs = list(inputs)
+    if not inputs:
         raise ValueError("inputs is empty; allowed: one input for each rank")
-    if ports < 1:
-        raise ValueError(f"ports = {ports!r}; allowed: 1, 2, ...")
-    return _World(len(inputs), link if callable(link) else lambda a, b: link, ports).run(program, inputs, shared)
+    for name, value in (("ports", ports), ("limit", limit)):
+        if not _whole(value):
+            raise ValueError(f"{name} = {value!r}; allowed: 1, 2, ...")
+    between = link if callable(link) else lambda a, b, link=_link(link): link
+    return _World(len(inputs), between, ports, limit).run(program, inputs, shared)
+
+
+def _whole(n):
+    return isinstance(n, (int, np.integer)) and n >= 1
+
+
+def _link(link):
+    """As a Link of this module: anything with an alpha, a beta and a name is one."""
+    if isinstance(link, Link):
+        return link
+    if not all(hasattr(link, a) for a in ("alpha", "beta", "name")):
+        raise ValueError(f"link = {link!r}; allowed: a Link, or a function (source, to) -> Link")
+    return Link(link.alpha, link.beta, link.name)
 
 
 class Comm:
@@ -184,10 +226,15 @@ class Comm:
             d *= 2
 
     def group(self, ranks):
-        """The same rank seen from a smaller group: ranks[i] becomes rank i.  ValueError if it is not in it."""
+        """The same rank seen from a smaller group: ranks[i] becomes rank i.
+
+        ValueError if this rank is not in it, a rank is in it twice or is none.
+        """
         ranks = list(ranks)
         if self.rank not in ranks:
             raise ValueError(f"ranks = {ranks}; allowed: a group that rank {self.rank} is in")
+        if len(set(ranks)) < len(ranks) or not set(ranks) <= set(range(self.size)):
+            raise ValueError(f"ranks = {ranks}; allowed: different ranks of 0 to {self.size - 1}")
         return Comm(self._world, [self._ranks[r] for r in ranks], ranks.index(self.rank))
 
     def holds(self, state):
@@ -235,7 +282,7 @@ class _Clock:
 
     def leave(self, a, b, nbytes):
         """(leaves, sender free, arrives, how long a port is taken)"""
-        link = self.link(a, b)
+        link = _link(self.link(a, b))
         port, wire = self.out[a, link.name], 0 if link.beta == math.inf else nbytes/link.beta
         i = port.index(min(port))
         start, taken = max(self.now[a], port[i]), link.overhead + wire
@@ -279,14 +326,13 @@ class _Port:
 class _World:
     """The ranks, the messages between them and whose turn it is."""
 
-    def __init__(self, P, link, ports):
-        self.out = Run(P)
+    def __init__(self, P, link, ports, limit):
+        self.out, self.limit, self.ends = Run(P), limit, 0   # ends: sends and receives begun
         self.clock, self.count = _Clock(P, link, ports), _Clock(P, lambda a, b: _ROUND, ports)
         self.sends, self.recvs = (defaultdict(deque) for _ in range(2))
         self.waits = [None]*P                                # the handle that a rank waits for
         self.told = [0]*P                                    # the round in which the last thing it sent came in
         self.ready = deque(range(P))
-        self.over = False
 
     def run(self, program, inputs, shared):
         self.hub, P = getcurrent(), self.out.size
@@ -305,6 +351,9 @@ class _World:
                     raise
                 except Exception as error:
                     raise ProgramError(f"rank {r} raised {type(error).__name__}: {error}" + self._others(r)) from error
+                if self.ends > 2*self.limit:
+                    raise ProgramError(f"{self.limit} messages and no end; allowed: up to limit = {self.limit}, "
+                                       "an argument of run" + self._others())
                 if self.turns[r].dead:
                     self.out.results[r] = value
             if any(not t.dead for t in self.turns):
@@ -313,11 +362,11 @@ class _World:
             if lost:
                 raise Deadlock("all ranks finished, but " + "; ".join(
                     f"rank {s.rank} still waits {s}" for s in lost))
-        finally:
-            self.over = True
-            for t in self.turns:
-                if not t.dead:
-                    t.throw()
+        finally:                                             # ranks that wait again while they clean up get more
+            for t in self.turns*9:
+                with contextlib.suppress(Exception):
+                    if not t.dead:
+                        t.throw()
         self.out.clock = self.clock.now
         return self.out
 
@@ -330,8 +379,9 @@ class _World:
 
     def wait(self, handle):
         while not handle.done:
-            if self.over:
-                raise GreenletExit
+            if getcurrent() is not self.turns[handle.rank]:
+                raise ProgramError(f"rank {handle.rank} waits {handle}; allowed: while its run goes on, in the "
+                                   "program it runs, not in another thread, rank or run")
             self.waits[handle.rank] = handle
             self.hub.switch()
         for clock, end in zip((self.clock, self.count), handle.ends):
@@ -355,6 +405,9 @@ class _World:
         return r
 
     def _match(self, a, b):
+        self.ends += 1
+        if self.ends > 2*self.limit:
+            self.hub.switch()                                # and never back
         if not (self.sends[a, b] and self.recvs[a, b]):
             return
         s, r = self.sends[a, b].popleft(), self.recvs[a, b].popleft()
@@ -384,7 +437,10 @@ _ROUND = Link(alpha=1, name="round")
 
 
 def size_of(value):
-    """Bytes of a payload: an array's own, 8 for a number or symbol, 0 for None, the sum over a container's items."""
+    """Bytes of a payload: an array's own, 8 for a number or symbol, 0 for None, a text's in UTF-8.
+
+    Lists, tuples and sets count their items, dicts their values.  ValueError for anything else.
+    """
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if value is None:
@@ -396,7 +452,7 @@ def size_of(value):
     if isinstance(value, (list, tuple, set, frozenset)):
         return sum(size_of(v) for v in value)
     if isinstance(value, (str, bytes)):
-        return len(value)
+        return len(value.encode() if isinstance(value, str) else value)
     raise ValueError(f"a payload of type {type(value).__name__}; allowed: arrays, numbers, text, None, and lists, "
                      "tuples, sets or dicts of them")
 

@@ -1,6 +1,7 @@
 """The ranks in one process: what they exchange, when, and how a program that cannot go on ends."""
 import math
 import operator
+import threading
 import time
 from fractions import Fraction as F
 
@@ -34,6 +35,14 @@ def fails(kind, program, P, *words, inputs=None, **how):
 
 def idle(comm):
     pass
+
+
+def yields(comm, x):
+    yield comm.recv(0)
+
+
+def swap(comm, x):
+    return comm.sendrecv(x, 1 - comm.rank, 1 - comm.rank)
 
 
 # What ends a program -----------------------------------------------------------------------------------
@@ -149,6 +158,108 @@ def test_ranks_that_clean_up_end_too():
     assert sorted(log) == [0, 1]
 
 
+def again(call, caught):
+    def program(comm, x):
+        while True:
+            try:
+                call(comm)
+            except caught:
+                pass
+    return program
+
+
+@pytest.mark.parametrize("caught", [(), Exception, BaseException])
+@pytest.mark.parametrize("call", [
+    lambda comm: comm.sendrecv(1, 1 - comm.rank, 1 - comm.rank), lambda comm: comm.isend(1, 1 - comm.rank),
+    lambda comm: comm.irecv(1 - comm.rank)])
+def test_messages_without_end(call, caught):
+    """Whatever the program catches."""
+    fails(ProgramError, again(call, caught), 2, "300 messages and no end; allowed: up to limit = 300", "rank 1",
+          limit=300)
+
+
+def test_the_limit_is_exact():
+    program = lambda comm, x: [swap(comm, i) for i in range(5)]
+    assert len(run(program, [0, 0], limit=10).messages) == 10
+    fails(ProgramError, program, 2, "9 messages and no end", limit=9)
+
+
+@pytest.mark.parametrize("caught", [Exception, BaseException])
+def test_a_deadlock_that_every_rank_catches(caught):
+    fails(Deadlock, again(lambda comm: comm.recv(1 - comm.rank), caught), 2, "rank 0 waits to receive",
+          "rank 1 waits to receive")
+
+
+def test_what_ranks_raise_while_they_clean_up_changes_nothing():
+    log = []
+
+    def program(comm, x):
+        try:
+            comm.recv(1 - comm.rank)
+        finally:
+            log.append(comm.rank)
+            1//0
+    fails(Deadlock, program, 2, "no rank can go on")
+    assert log == [0, 1]
+
+
+def test_an_interrupt_ends_all_ranks():
+    log = []
+
+    def program(comm, x):
+        try:
+            if comm.rank == 1:
+                raise KeyboardInterrupt
+            comm.recv(1)
+        finally:
+            log.append(comm.rank)
+    with pytest.raises(KeyboardInterrupt):
+        run(program, [0]*3)
+    assert log == [1, 0]                                                     # rank 2 never began
+
+
+def test_a_rank_waits_only_in_its_own_program():
+    comms, caught = {}, []
+    words = "rank 0 waits to receive a message from rank 1; allowed: while its run goes on, in the program it runs"
+
+    def refused(comm):
+        with pytest.raises(ProgramError) as error:
+            comm.recv(1)
+        caught.append(str(error.value).startswith(words))
+
+    def in_a_thread(comm):
+        comms[0] = comm
+        thread = threading.Thread(target=refused, args=[comm])
+        thread.start()
+        thread.join()
+
+    def in_another_run(comm):
+        run(lambda inner, x: refused(comm), [0])
+
+    for first in (in_a_thread, in_another_run):                              # what was asked for is still open
+        fails(Deadlock, on(first, idle), 2, "all ranks finished, but rank 0 still waits to receive")
+    fails(Deadlock, on(in_a_thread, lambda comm: refused(comms[0])), 2, "all ranks finished")
+    refused(comms[0])                                                        # after its run
+    assert caught == [True]*5
+
+
+def test_a_link_of_a_cluster_is_a_link():
+    from capacity import link
+    nvlink = link("nvlink4")
+    result = run(swap, [0, 0], link=nvlink)
+    assert result.time == nvlink.alpha + 8/nvlink.beta
+    assert result.sent(nvlink).tolist() == result.sent(nvlink.name).tolist() == [8, 8]
+    assert run(swap, [0, 0], link=two_level(1, Link(), nvlink)).time == result.time
+
+
+def test_inputs_may_come_from_a_generator():
+    assert run(swap, (x for x in "ab")).results == ["b", "a"]
+
+
+def test_a_run_is_shown_in_one_line():
+    assert repr(run(swap, [0, 0], link=Link(3))) == "<run of 2 ranks: 2 messages in 1 rounds, time 3>"
+
+
 @pytest.mark.parametrize("call, words", [
     (lambda comm: comm.send(1, 3), "to = 3 on rank 0; allowed: another rank of 0 to 2"),
     (lambda comm: comm.send(1, -1), "to = -1 on rank 0"),
@@ -158,6 +269,9 @@ def test_ranks_that_clean_up_end_too():
     (lambda comm: comm.recv(3), "source = 3 on rank 0"),
     (lambda comm: comm.sendrecv(1, 1, 0), "source = 0 on rank 0"),
     (lambda comm: comm.group([1, 2]), "ranks = [1, 2]; allowed: a group that rank 0 is in"),
+    (lambda comm: comm.group([0, 1, 0]), "ranks = [0, 1, 0]; allowed: different ranks of 0 to 2"),
+    (lambda comm: comm.group([0, 3]), "ranks = [0, 3]; allowed: different ranks of 0 to 2"),
+    (lambda comm: comm.group(r for r in (0, -1)), "ranks = [0, -1]; allowed: different ranks of 0 to 2"),
     (lambda comm: comm.send(object(), 1), "a payload of type object; allowed: arrays, numbers, text")])
 def test_bad_arguments_of_a_rank(call, words):
     error = fails(ProgramError, on(call, idle, idle), 3, "rank 0 raised ValueError: ", words)
@@ -167,6 +281,22 @@ def test_bad_arguments_of_a_rank(call, words):
 @pytest.mark.parametrize("call, words", [
     (lambda: run(idle, []), "inputs is empty; allowed: one input for each rank"),
     (lambda: run(idle, [1], ports=0), "ports = 0; allowed: 1, 2, ..."),
+    (lambda: run(idle, [1], ports=1.5), "ports = 1.5"),
+    (lambda: run(idle, [1], ports=None), "ports = None"),
+    (lambda: run(idle, [1], limit=0), "limit = 0; allowed: 1, 2, ..."),
+    (lambda: run(idle, 4), "inputs = 4; allowed: a list, one input for each rank"),
+    (lambda: run(idle, {0: 1}), "inputs = {0: 1}; allowed: a list"),
+    (lambda: run(None, [1]), "program = None; allowed: a function of (comm, input, ...)"),
+    (lambda: run(yields, [1]), "allowed: a function of (comm, input, ...) without yield or async"),
+    (lambda: run(idle, [1], link=None), "link = None; allowed: a Link, or a function (source, to) -> Link"),
+    (lambda: two_level(0, Link(), Link()), "node_size = 0; allowed: 1, 2, ..."),
+    (lambda: two_level(2.0, Link(), Link()), "node_size = 2.0"),
+    (lambda: Link(alpha="NVLink"), "alpha = 'NVLink'; allowed: seconds, at least 0"),
+    (lambda: Link(alpha=math.inf), "alpha = inf"),
+    (lambda: Link(alpha=math.nan), "alpha = nan"),
+    (lambda: Link(alpha=np.arange(2)), "alpha = array([0, 1])"),
+    (lambda: Link(beta=None), "beta = None; allowed: bytes per second, above 0"),
+    (lambda: Link(name=None), "name = None; allowed: a text"),
     (lambda: Link(alpha=-1), "alpha = -1; allowed: seconds, at least 0"),
     (lambda: Link(beta=0), "beta = 0; allowed: bytes per second, above 0"),
     (lambda: Link(alpha=1, overhead=2), "overhead = 2; allowed: 0 to alpha = 1"),
@@ -227,7 +357,7 @@ def test_a_program_is_run_the_same_way_each_time():
 def test_bytes_of_a_payload():
     x = sp.Symbol("x")
     for value, nbytes in [(None, 0), (1, 8), (1.5, 8), (True, 8), (F(1, 3), 8), (x, 8), (x**2 + 1, 8),
-                          (np.zeros(3, "f4"), 12), (np.zeros((2, 3)), 48), (np.float32(1), 4), ("abc", 3), (b"ab", 2),
+                          (np.zeros(3, "f4"), 12), (np.zeros((2, 3)), 48), (np.float32(1), 4), ("abc", 3), ("é", 2), (b"ab", 2),
                           ([1, None, np.zeros(2)], 24), ((1, [2, 3]), 24), ({"k": np.zeros(4)}, 32), ({1, 2}, 16),
                           (frozenset({1}), 8), ([], 0)]:
         assert size_of(value) == nbytes, value
