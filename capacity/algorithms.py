@@ -4,6 +4,8 @@
     op          any two-argument function; "associative" or "commutative" says what it must be besides
     like        values of the shape that comes, where the receiver cannot know it
 
+A root, shape or number of blocks that does not fit is a ValueError (in `run`, the cause of a ProgramError).  All but
+the double tree, the bidirectional ring and the all-to-alls say what they hold, for a `stepper`.
 P = comm.size.  A value is anything with `op` (and, over a real network, a shape): it is replaced, never changed in
 place.  A tag is the number of the block that travels, or a tuple of them for a list of blocks; 0 is a whole vector.
 """
@@ -70,7 +72,7 @@ def binomial_gather(comm, x, root=0, like=None):
     ceil(log2 P) rounds.  like: P values of the blocks' shapes, if they are not all as x.
     """
     P, (me, rank) = comm.size, _from_root(comm, root)
-    like = like or [x]*P
+    like = _like(comm, like, x)
     blocks = _only(x, comm)
     comm.holds(blocks)
     for d in _powers(P):
@@ -95,7 +97,7 @@ def chain_broadcast(comm, segments, root=0):
     P - 2 + k rounds for P of at least 2.
     """
     me, rank = _from_root(comm, root)
-    segments, sends = list(segments), []
+    segments, sends = _list("segments", segments), []
     comm.holds([None]*len(segments) if me else segments)
     for s in range(len(segments)):
         if me > 0:
@@ -127,7 +129,7 @@ def ring_all_gather(comm, x, like=None):
 
     like: P values of the blocks' shapes, if they are not all as x.
     """
-    P, r, like = comm.size, comm.rank, like or [x]*comm.size
+    P, r, like = comm.size, comm.rank, _like(comm, like, x)
     blocks = _only(x, comm)
     comm.holds(blocks)
     for s in range(P - 1):
@@ -139,6 +141,7 @@ def ring_all_gather(comm, x, like=None):
 
 def ring_all_reduce(comm, blocks, op=add):
     """P blocks on every rank -> the P sums on every rank.  2 (P - 1) rounds; op: commutative."""
+    blocks = _blocks(comm, blocks)
     return ring_all_gather(comm, ring_reduce_scatter(comm, blocks, op), like=blocks)
 
 
@@ -148,7 +151,7 @@ def bidirectional_ring_all_reduce(comm, blocks, op=add):
     2 (P - 1) rounds of half a block each way, with two ports; op: commutative.
     """
     P, r = comm.size, comm.rank
-    blocks = [list(pair) for pair in _blocks(comm, blocks)]
+    blocks = [_list("pair", pair) for pair in _blocks(comm, blocks)]
     like = [list(pair) for pair in blocks]
 
     def exchange(s, t):
@@ -193,7 +196,7 @@ def halving_doubling_all_reduce(comm, blocks, op=add, nearest_first=False):
     The partner in the first round is half the ranks away, or with nearest_first next to it.  op: commutative;
     associative is enough for P a power of two with nearest_first.
     """
-    P, r, blocks = comm.size, comm.rank, list(blocks)
+    P, r, blocks = comm.size, comm.rank, _list("blocks", blocks)
     Q = 1 << (P.bit_length() - 1)                             # the ranks that halve and double
     everything, like = tuple(range(len(blocks))), list(blocks)
     comm.holds(blocks)
@@ -238,7 +241,7 @@ def bruck_all_gather(comm, x, like=None):
 
     like: P values of the blocks' shapes, if they are not all as x.
     """
-    P, r, like = comm.size, comm.rank, like or [x]*comm.size
+    P, r, like = comm.size, comm.rank, _like(comm, like, x)
     blocks = _only(x, comm)
     comm.holds(blocks)
     for d in _powers(P):                                      # rank r has blocks r, ..., r + d - 1
@@ -275,6 +278,7 @@ def bruck_reduce_scatter(comm, blocks, op=add):
 
 def bruck_all_reduce(comm, blocks, op=add):
     """P blocks on every rank -> the P sums on every rank.  2 ceil(log2 P) rounds for any P; op: commutative."""
+    blocks = _blocks(comm, blocks)
     return bruck_all_gather(comm, bruck_reduce_scatter(comm, blocks, op), like=blocks)
 
 
@@ -304,8 +308,12 @@ def double_tree(P):
     """Two lists of parents (None at a root): no rank has children in both trees if P is even, only rank 0 if odd.
 
     Tree 1 hangs rank r from the rank that its lowest bit points to; tree 2 is tree 1 mirrored (P even) or shifted by
-    one rank (P odd).
+    one rank (P odd).  ValueError for a P that is not 1, 2, ...
     """
+    if not (hasattr(P, "__index__") and P >= 1):
+        raise ValueError(f"P = {P!r}; allowed: 1, 2, ...")
+    P = int(P)
+
     def parent(r):
         bit = r & -r
         up = (r ^ bit) | (2*bit)
@@ -325,9 +333,10 @@ def double_tree_all_reduce(comm, segments, op=add):
     Sums go up the two trees and come down again, one segment behind the other: about 4 (k + log2 P) rounds, because
     a rank has two children to hear from, and to tell, in one tree only.  op: commutative.
     """
+    segments = _list("segments", segments)
     if len(segments) % 2:
         raise ValueError(f"segments has {len(segments)} values; allowed: an even number, half of them for each tree")
-    P, r, segments, like = comm.size, comm.rank, list(segments), list(segments)
+    P, r, like = comm.size, comm.rank, list(segments)
     trees = [(t, up[r], [c for c in range(P) if up[c] == r]) for t, up in enumerate(double_tree(P))]
     trees.sort(key=lambda tree: (len(tree[2]), -tree[0]))     # first the one where this rank waits for nobody:
     ahead = ((P - 1).bit_length() + 1)//2 if P > 3 else 0     # there its segments go that much ahead
@@ -364,7 +373,7 @@ def pairwise_all_to_all(comm, blocks, like=None):
     like: P values of the shapes that come, if they are not all as block r.
     """
     P, r, blocks = comm.size, comm.rank, _blocks(comm, blocks)
-    like = like or [blocks[r]]*P
+    like = _like(comm, like, blocks[r])
     got = _only(blocks[r], comm)
     for d in range(1, P):
         to, source = (r + d) % P, (r - d) % P
@@ -412,10 +421,10 @@ def torus_all_gather(comm, x, shape, like=None):
 
     Rings along the axes, first axis first.  like: P values of the blocks' shapes, if they are not all as x.
     """
-    blocks = _only(x, comm)
+    blocks, like = _only(x, comm), _like(comm, like, x)
     comm.holds(blocks)
     for line, parts in reversed(_axes(comm, shape)):
-        _all_gather_line(comm, blocks, line, parts, like or [x]*comm.size)
+        _all_gather_line(comm, blocks, line, parts, like)
     return blocks
 
 
@@ -425,17 +434,18 @@ def hierarchical_all_reduce(comm, blocks, node_size, op=add):
     Reduce-scatter inside each node, ring all-reduce of each share across the nodes, all-gather inside:
     a torus of nodes by ranks.  2 (G - 1) + 2 (P/G - 1) rounds; op: commutative.
     """
-    if node_size < 1 or comm.size % node_size:
+    if node_size not in range(1, comm.size + 1) or comm.size % node_size:
         raise ValueError(f"node_size = {node_size!r}; allowed: a divisor of P = {comm.size}")
     return torus_all_reduce(comm, blocks, (comm.size//node_size, node_size), op)
 
 
 def _axes(comm, shape):
     """(line, parts) for every axis, last first: the ranks of this rank's line, and the blocks that each one keeps."""
-    if min(shape) < 1 or prod(shape) != comm.size:
+    shape = tuple(_list("shape", shape))
+    if any(p not in range(1, comm.size + 1) for p in shape) or prod(shape) != comm.size:
         raise ValueError(f"shape = {shape!r}; allowed: sizes whose product is P = {comm.size}")
     axes, stride = [], 1
-    for p in reversed(shape):
+    for p in map(int, reversed(shape)):
         line = [comm.rank + (i - comm.rank//stride % p)*stride for i in range(p)]
         stride *= p
         axes.append((line, [tuple(range(q % stride, comm.size, stride)) for q in line]))
@@ -481,11 +491,24 @@ def _from_root(comm, root):
     return (comm.rank - root) % P, lambda v: (v + root) % P
 
 
-def _blocks(comm, blocks):
+def _blocks(comm, blocks, name="blocks"):
     """A list of the caller's blocks, one for each rank."""
+    blocks = _list(name, blocks)
     if len(blocks) != comm.size:
-        raise ValueError(f"blocks has {len(blocks)} values; allowed: one for each rank, P = {comm.size}")
-    return list(blocks)
+        raise ValueError(f"{name} has {len(blocks)} values; allowed: one for each rank, P = {comm.size}")
+    return blocks
+
+
+def _like(comm, like, x):
+    """What comes from each rank: values of these shapes, or all as x."""
+    return [x]*comm.size if like is None else _blocks(comm, like, "like")
+
+
+def _list(name, values):
+    """A new list of the caller's values."""
+    if not hasattr(values, "__iter__"):
+        raise ValueError(f"{name} = {values!r}; allowed: a list")
+    return list(values)
 
 
 def _only(x, comm):

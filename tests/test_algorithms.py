@@ -899,6 +899,18 @@ B = [[0]*6]*6
     (A.hierarchical_all_reduce, B, [0], "node_size = 0; allowed: a divisor of P = 6"),
     (A.hierarchical_all_reduce, B, [12], "node_size = 12"),
     (A.hierarchical_all_reduce, B, [-2], "node_size = -2"),
+    (A.hierarchical_all_reduce, B, [None], "node_size = None"),
+    (A.ring_all_reduce, X, [], "blocks = 0; allowed: a list"),
+    (A.bruck_all_reduce, X, [], "blocks = 0"),
+    (A.halving_doubling_all_reduce, X, [], "blocks = 0"),
+    (A.double_tree_all_reduce, X, [], "segments = 0"),
+    (A.chain_broadcast, X, [], "segments = 0"),
+    (A.bidirectional_ring_all_reduce, B, [], "pair = 0"),
+    (A.ring_all_gather, X, [[0]*5], "like has 5 values; allowed: one for each rank, P = 6"),
+    (A.binomial_gather, X, [0, 0], "like = 0"),
+    (A.torus_all_reduce, B, [6], "shape = 6"),
+    (A.torus_all_reduce, B, [()], "shape = (); allowed: sizes whose product is P = 6"),
+    (A.torus_all_reduce, B, [(2.5, 2.4)], "shape = (2.5, 2.4)"),
     (A.torus_all_reduce, B, [(2, 2)], "shape = (2, 2); allowed: sizes whose product is P = 6"),
     (A.torus_all_gather, X, [(-2, -3)], "shape = (-2, -3)"),
     (A.torus_all_gather, X, [(0, 6)], "shape = (0, 6)"),
@@ -908,6 +920,28 @@ def test_bad_arguments(program, inputs, shared, words):
     with pytest.raises(ProgramError) as caught:
         run(program, inputs, *shared)
     assert f"raised ValueError: {words}" in str(caught.value)
+
+
+@pytest.mark.parametrize("P", [0, -1, 2.5, "8", None])
+def test_no_tree_of_so_many(P):
+    with pytest.raises(ValueError, match=f"P = {P!r}; allowed: 1, 2, ..."):
+        A.double_tree(P)
+
+
+@sizes
+def test_arrays_and_generators_are_lists(P):
+    inputs = np.arange(P*P*M).reshape(P, P, M)
+    generators = lambda: [(block for block in blocks) for blocks in inputs]
+    for program in [*BLOCK_ALL_REDUCES, nearest]:
+        for x in (inputs, generators()):
+            assert equal(run(program, x).results, [list(inputs.sum(0))]*P)
+    for program in REDUCE_SCATTERS:
+        assert equal(run(program, inputs).results, list(inputs.sum(0)))
+    for program in (A.pairwise_all_to_all, A.bruck_all_to_all):
+        assert equal(run(program, generators()).results, [list(column) for column in inputs.swapaxes(0, 1)])
+    for program in [*ALL_GATHERS, A.binomial_gather]:
+        assert equal(run(lambda comm, x: program(comm, x, like=inputs[0]), inputs[0]).results[0], list(inputs[0]))
+    assert equal(run(A.torus_all_reduce, inputs, np.array([P, 1])).results, [list(inputs.sum(0))]*P)
 
 
 def test_unlike_blocks_are_refused_unless_announced():
