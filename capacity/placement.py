@@ -116,7 +116,7 @@ class Placement:
 class Move:
     """One collective over one mesh axis; nbytes is what a rank sends, 0 for what needs no message.
 
-    all_gather  reduce_scatter  all_reduce   by ring; over all ranks together no schedule sends less if only ranks add
+    all_gather  reduce_scatter  all_reduce   by ring; no schedule sends less in all if only ranks add and copy
     all_to_all                               each part straight to its rank
     permute                                  two cuts of one tensor axis change places; `axis` names both
     slice                                    replicated -> cut: keep your part
@@ -144,8 +144,8 @@ def moves(placement, shape, mesh, itemsize=2):
     local = p.local_shape(shape, mesh)
     held = math.prod(local.values())*itemsize
 
-    def move(collective, x, nbytes, drop=(), add=None, partial=p.partial):
-        cuts = {a: tuple(y for y in by if y not in drop) + (add[1:] if add and add[0] == a else ())
+    def move(collective, x, nbytes, drop=None, add=None, partial=p.partial):
+        cuts = {a: tuple(y for y in by if y != drop) + (add[1:] if add and add[0] == a else ())
                 for a, by in p.cuts.items()}
         return Move(collective, x, p, Placement.of(cuts, partial), _whole(nbytes))
 
@@ -171,11 +171,12 @@ def moves(placement, shape, mesh, itemsize=2):
 
 
 def conversion(source, target, shape, mesh, itemsize=2, beta=None, also=()):
-    """The moves that carry a tensor from one placement to another in the fewest bytes sent by a rank.
+    """The route of moves from one placement of a tensor to another in the fewest bytes sent by a rank.
 
     source, target: placements or their text, with the same axes in the same order; shape: {"B": 1024, "D": 4096};
     mesh: {"x": 8, "y": 4}; itemsize in bytes.  beta: bytes per second by mesh axis, {"x": 450e9, "y": 50e9}: then the
-    moves that take the least time, one after the other and without latency.  Among equals the fewest moves.
+    route of least time, one move after the other and without latency.  Among equals the fewest moves.  Each move is one
+    collective over one mesh axis (a permute: over two); what one collective over a whole mesh could do is not tried.
     Mesh axes that end where they began stay there, but for those in `also`: their ranks may share the work.
     ValueError for axes that differ, are unknown or do not divide.
     """
@@ -235,7 +236,7 @@ def matmul(a, b, keep=""):
     for x in dict.fromkeys(a.used + b.used):
         here, there = a.where(x), b.where(x)
         if here == there and here in shared:
-            if a.cuts[here] != b.cuts[here]:
+            if a.cuts[here] != b.cuts[here] and set(a.cuts[here]) == set(b.cuts[here]):
                 raise _Needs(a, b, x, f"cuts {here} in another order in each: permute one")
             partial += [x]*(here in summed)
         elif "replicated" not in (here, there):

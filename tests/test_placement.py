@@ -116,7 +116,7 @@ def test_text_goes_round():
         assert Placement(str(p)) == p == eval(repr(p)) and hash(Placement(str(p))) == hash(p)
     assert str(Placement("  B/x   D {y  z } ")) == "B/x D {y z}"
     assert Placement("B {y x}") == Placement("B {x y}") and str(Placement("{x}")) == "{x}" and str(Placement("")) == ""
-    assert Placement("B/x/y") != Placement("B/y/x")
+    assert Placement("B/x/y") != Placement("B/y/x") and Placement("B") != "B"
 
 
 @pytest.mark.parametrize("text, position, allowed", [
@@ -209,6 +209,41 @@ def test_moves_keep_the_tensor_and_send_their_bytes(p):
             assert set(out.sent()) == {move.nbytes}, str(move)
 
 
+def test_three_cuts_of_one_axis():
+    mesh, shape = {"x": 2, "y": 2, "z": 2}, {"A": 8}
+    tensor = np.random.default_rng(6).integers(-9, 9, 8)
+    deep = [p for p in placements(mesh, shape) if len(p.cuts["A"]) > 1]
+    assert len(deep) == 18
+    for p in deep:
+        for move in moves(p, shape, mesh, itemsize=8):
+            out = run(lambda comm, v: step(comm, v, move, mesh, shape), place(tensor, p, mesh, shape))
+            assert np.array_equal(gathered(out.results, move.target, mesh, shape), tensor), str(move)
+            assert out.sent().max() == move.nbytes and move.transpose(mesh).transpose(mesh) == move
+        route = conversion("A/x/y/z", p, shape, mesh)
+        assert not route or route[-1].target == p
+    turns = [m for m in moves("A/x/y/z", shape, mesh) if m.collective == "permute"]
+    assert [(m.axis, str(m.target)) for m in turns] == [("x y", "A/y/x/z"), ("y z", "A/x/z/y")]
+    alone, = [m for m in moves("A/x/y", shape, {"x": 1, "y": 4}) if m.collective == "permute"]
+    assert alone.nbytes == 0                               # with one rank on an axis the order of cuts is only a name
+
+
+def test_a_move_cuts_only_what_divides():
+    assert {str(m.target) for m in moves("A/x B", {"A": 2, "B": 5}, {"x": 2, "y": 5})} \
+        == {"A B", "A B {x}", "A/x B/y", "A/x B {y}"}
+
+
+def test_names_may_contain_one_another():
+    called, mesh = {"x": "t", "y": "tp"}, {"t": 2, "tp": 3}
+
+    def rename(p):
+        return Placement.of({a: [called[x] for x in by] for a, by in p.cuts.items()}, [called[x] for x in p.partial])
+
+    for p in ALL:
+        assert [(m.collective, rename(m.target), m.nbytes) for m in moves(p, SHAPE, MESH)] \
+            == [(m.collective, m.target, m.nbytes) for m in moves(rename(p), SHAPE, mesh)], str(rename(p))
+    assert [str(m.target) for m in conversion("A/t/tp", "A/t", {"A": 12}, mesh)] == ["A/t"]
+
+
 def test_every_conversion_arrives():
     tensor = np.random.default_rng(3).integers(-9, 9, tuple(SHAPE.values()))
     for source, target in random.Random(0).sample(list(itertools.product(ALL, ALL)), 60):
@@ -288,9 +323,12 @@ def test_several_axes():
     assert named("B/x D", "B/y D", both) == ["slice", "permute", "all_gather"]
     fast_y = conversion("B D {x y}", "B D", {"B": 1024, "D": 4096}, both, beta={"x": 50e9, "y": 450e9})
     assert [m.axis for m in fast_y] == ["y", "x", "y"]             # the slow axis carries the small part
+    assert "permute" not in named("B/x D", "B/y D", both, beta={"x": 450e9, "y": 1e9})     # it would cross the slow axis
     alone, shared = (conversion("B D {x}", "B/x D", {"B": 1024, "D": 4096}, both, also=also) for also in ((), "y"))
     assert len(alone) == 1 and sum(m.nbytes for m in shared) < alone[0].nbytes
     assert conversion("{x}", "", {}, {"x": 4}, itemsize=4)[0].nbytes == 6
+    assert str(conversion("B {x}", "B", {"B": 3}, {"x": 4})[0]) == "all_reduce x: B {x} -> B, 9 bytes"
+    assert conversion("{x}", "", {}, {"x": 3})[0].nbytes == Fraction(8, 3)
 
 
 # ---- products --------------------------------------------------------------------------------
@@ -301,7 +339,7 @@ def test_the_four_cases():
     assert matmul("E/x B D", "E/x D F", keep="E") == Placement("E/x B F")
     for a, b, word in [("B D/x", "D F", "all_gather that one"), ("B/x D", "D F/x", "cuts B of one and F"),
                        ("B D {x}", "D/x F", "partial in one"), ("B D {x}", "D F {x}", "partial in one"),
-                       ("B D/x/y", "D/y/x F", "another order")]:
+                       ("B D/x/y", "D/y/x F", "another order"), ("B D/x/y", "D/x F", "axis y cuts D in one only")]:
         with pytest.raises(ValueError, match=word):
             matmul(a, b)
     with pytest.raises(ValueError, match="keep has 'Q'"):
