@@ -18,8 +18,6 @@ CALLS = {"Abs": "abs", "ceiling": "ceil", "floor": "floor", "exp": "exp", "log":
          "log2": "log2", "log10": "log10", "log1p": "log1p", "expm1": "expm1", "sign": "sign",
          "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh"}
 LOGS = {sp.log(2): cfunctions.log2, sp.log(10): cfunctions.log10}
-BASE = sp.Wild("x", properties=[lambda e: e.is_Symbol and e.is_positive])
-POWER = sp.Wild("k", properties=[lambda e: not e.is_number])
 SUM, PRODUCT, ATOM = range(3)               # how tightly a piece of text binds
 
 
@@ -37,7 +35,17 @@ def canonical(expr):
         log, base, top = pair(e)
         return canonical(e * base / top) * log(top.args[0])
 
-    return sp.sympify(expr).replace(pair, fold).replace(BASE**POWER - 1, cfunctions.expm1(POWER*sp.log(BASE)))
+    def power_less_one(e):
+        if e.is_Add and len(e.args) == 2 and -1 in e.args:
+            x, k = (e + 1).as_base_exp()
+            return x.is_Symbol and x.is_positive and not k.is_number
+        return False
+
+    def expm1(e):
+        x, k = (e + 1).as_base_exp()
+        return cfunctions.expm1(k*sp.log(x))
+
+    return sp.sympify(expr).replace(pair, fold).replace(power_less_one, expm1)
 
 
 def javascript(expr, names):
