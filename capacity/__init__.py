@@ -3,8 +3,13 @@
     from capacity import GB, accelerator, ring_all_reduce_time, show, us
     show(ring_all_reduce_time(n=1*GB, P=8, alpha=2*us, beta=450*GB), "s")      # '3.92 ms'
 
-Every public name of the package can be imported from here.  Modules load when a name is first asked for,
-so `import capacity` costs numpy and nothing else.
+The public names of the package can be imported from here, those of its programs of ranks too:
+
+    from capacity import link, ring_all_reduce, run
+    run(ring_all_reduce, [[1, 2], [3, 4]], link=link("nvlink4")).results       # [[4, 6], [4, 6]]
+
+(`Link` here is a published link with its source; `capacity.spmd.Link` is any alpha and beta.)  Modules load when
+a name is first asked for, so `import capacity` costs numpy and nothing else.
 """
 import difflib
 import importlib
@@ -30,6 +35,13 @@ _HOME = {
     "plot": ["COLOR", "label", "ticks"],
     "explore": ["Axis", "Slider", "Y", "explore"],
     "stepper": ["stepper"],
+    "spmd": ["Deadlock", "Mismatch", "ProgramError", "run", "two_level"],
+    "algorithms": ["bidirectional_ring_all_reduce", "binomial_broadcast", "binomial_gather", "binomial_reduce",
+                   "binomial_scatter", "bruck_all_gather", "bruck_all_reduce", "bruck_all_to_all",
+                   "bruck_reduce_scatter", "chain_broadcast", "double_tree", "double_tree_all_reduce",
+                   "halving_doubling_all_reduce", "hierarchical_all_reduce", "pairwise_all_to_all",
+                   "recursive_doubling_all_reduce", "ring_all_gather", "ring_all_reduce", "ring_reduce_scatter",
+                   "torus_all_gather", "torus_all_reduce", "window_all_reduce"],
 }
 _WORDS = [name for name, x in globals().items() if not name.startswith("_") and not isinstance(x, types.ModuleType)]
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

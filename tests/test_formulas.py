@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import capacity
-from capacity import REGISTRY, formulas
+from capacity import REGISTRY, algorithms, formulas
 from capacity.formula import Formula, formula
 from capacity.units import Bytes, Seconds, show
 
@@ -190,7 +190,7 @@ def test_show(x, unit, text):
 
 def test_unknown_name_lists_the_close_ones():
     with pytest.raises(AttributeError, match="ring_all_reduce_time"):
-        capacity.ring_all_reduce
+        capacity.ring_all_reduce_tim
 
 
 def test_the_package_has_no_other_names():
@@ -201,6 +201,8 @@ def test_the_package_has_no_other_names():
     exec("from capacity import *", names)
     assert set(dir(capacity)) == names.keys() - {"__builtins__"}
     assert not [k for k, x in names.items() if isinstance(x, type(capacity))]
+    programs = {k for k, x in vars(algorithms).items() if k[0] != "_" and getattr(x, "__module__", "") == algorithms.__name__}
+    assert programs | {"run", "two_level", "Deadlock", "Mismatch", "ProgramError"} <= set(dir(capacity))
     subprocess.run([sys.executable, "-c", "import capacity; capacity.formulas, capacity.js; import capacity.explore, capacity.formula;"
                     "assert callable(capacity.explore) and callable(capacity.formula) and callable(capacity.estimate)"],
                    check=True, cwd=ROOT)
