@@ -18,7 +18,7 @@ import io
 import json
 import math
 import re
-from numbers import Number
+from numbers import Integral, Number
 
 from . import draw
 from .draw import BLACK, BOLD, COLORS, SOFT, ink, width
@@ -58,11 +58,11 @@ class Stepper:
             raise ValueError(f"{name}: run has {run.size} ranks; allowed: 2 to {RANKS}")
         if not run.messages:
             raise ValueError(f"{name}: run has no messages; there is nothing to step through")
-        if group is not None and not (type(group) is int and 1 <= group <= run.size):
+        if group is not None and not (_whole(group) and 1 <= group <= run.size):
             raise ValueError(f"{name}: group = {group!r}; allowed: 1 to {run.size}, the ranks of a node")
         if holds is not None and not callable(holds):
             raise ValueError(f"{name}: holds is {holds!r}; allowed: a function from a state to a list")
-        self.P, self.group, self.last = run.size, group, int(run.rounds)
+        self.P, self.group, self.last = run.size, group and int(group), run.rounds
         self.links = list(dict.fromkeys(m.link for m in run.messages))
         if len(self.links) > len(DASHES):
             raise ValueError(f"{name}: run has links {', '.join(self.links)}; allowed: {len(DASHES)} names at most")
@@ -101,7 +101,8 @@ class Stepper:
         ranks = isinstance(entry, (set, frozenset))
         if entry is None or ranks and not entry:
             return (), ()
-        if ranks and all(type(r) is int and 0 <= r < self.P for r in entry):
+        if ranks and all(_whole(r) and 0 <= r < self.P for r in entry):
+            entry = set(map(int, entry))
             if len(entry) == self.P:
                 return (0, self.P), ("all",)
             runs = _runs(sorted(entry))
@@ -126,8 +127,8 @@ class Stepper:
             blocks = m.tag if isinstance(m.tag, (tuple, list)) else (m.tag,)
             if m.tag is None and sum(o.to == m.to for o in self.messages[k]) == 1:
                 blocks = [j for r, j, (stripes, _) in self._changed(k) if r == m.to and stripes]
-            known = all(type(j) is int and 0 <= j < self.B for j in blocks)
-            arrows.setdefault((m.source, m.to, m.link), []).extend(blocks if known else ())
+            known = all(_whole(j) and 0 <= j < self.B for j in blocks)
+            arrows.setdefault((m.source, m.to, m.link), []).extend(map(int, blocks) if known else ())
         return {arrow: sorted(set(blocks)) for arrow, blocks in arrows.items()}
 
     # ---- words -----------------------------------------------------------------------------
@@ -239,7 +240,9 @@ class Stepper:
 
     # ---- pictures --------------------------------------------------------------------------
     def svg(self, step=0, width=640):
-        """The picture of a step as SVG text, `width` pixels wide."""
+        """The picture of a step as SVG text, `width` pixels wide.  ValueError for a step that is not there."""
+        if not (_whole(step) and 0 <= step <= self.last):
+            raise ValueError(f"{self.name}: step = {step!r}; allowed: 0 to {self.last}")
         return picture(self._spec, step, width)
 
     def to_html(self):
@@ -280,6 +283,10 @@ class Stepper:
 
     def __repr__(self):
         return f"stepper({self.name!r})"
+
+
+def _whole(n):
+    return isinstance(n, Integral) and not isinstance(n, bool)
 
 
 def _runs(numbers):

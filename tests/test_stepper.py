@@ -296,6 +296,21 @@ def first(state):
     return [(0, r, state) for r in range(3)]
 
 
+def test_numbers_of_numpy_are_numbers():
+    ranks = [[frozenset(np.array([r]))]*4 for r in range(4)]
+    tagged = lambda comm, x: (comm.holds([x, 1]), comm.sendrecv(x, 1 - comm.rank, 1 - comm.rank, sendtag=np.int64(0)))
+    told = stepper("x", run(ring_all_reduce, ranks, operator.or_), title="t", group=np.int64(2))
+    same = stepper("x", run(ring_all_reduce, parts(4), operator.or_), title="t", group=2)
+    assert json.dumps(told.spec()) == json.dumps(same.spec())
+    assert "swap block 0" in stepper("x", run(tagged, [1, 2]), title="t").says(1)
+
+
+@pytest.mark.parametrize("step", [-1, 7, 1.5, True])
+def test_a_step_that_is_not_there(step):
+    with pytest.raises(ValueError, match=f"ring: step = {step}; allowed: 0 to 6"):
+        make("ring").svg(step)
+
+
 @pytest.mark.parametrize("change, said", [
     (dict(name="A b"), "stepper name 'A b'; allowed: lower-case words and hyphens"),
     (dict(name=3), "stepper name 3"),
