@@ -139,6 +139,6 @@ def all_gather_bus_bandwidth(n: Bytes, P: Count, duration: Seconds) -> BytesPerS
 
 
 @formula(chapter="13-collective-cost-model", source="derived")
-def in_switch_all_reduce_egress(n: Bytes, P: Count) -> Bytes:
+def in_switch_all_reduce_egress(n: Bytes, P: Group) -> Bytes:
     """Bytes that each rank sends if the switch adds: its buffer, and the P-th of the sums that it has copied to all."""
     return n*(P + 1)/P
