@@ -315,7 +315,7 @@ class _Port:
         for begin, end in self.busy[bisect_right(self.busy, start, key=_end):]:
             if begin >= start + length - slack:
                 break
-            start = max(start, end)
+            start = end
         return start
 
     def take(self, start, length):

@@ -132,6 +132,13 @@ def test_messages_of_a_pair_keep_their_order():
     assert run(on(sender, lambda comm: [comm.recv(0, tag=i) for i in range(4)]), [0]*2).results[1] == [0, 1, 2, 3]
 
 
+def test_receives_that_wait_keep_their_order():
+    def receiver(comm):
+        return [h.wait() for h in [comm.irecv(1, tag=i) for i in range(4)]]
+    result = run(on(receiver, lambda comm: [comm.send(10 + i, 0, tag=i) for i in range(4)]), [0]*2)
+    assert result.results[0] == [10, 11, 12, 13]
+
+
 @pytest.mark.parametrize("P", [1, 2, 5])
 def test_a_rank_that_raises(P):
     def program(comm, x):
@@ -152,10 +159,13 @@ def test_ranks_that_clean_up_end_too():
             comm.recv(1 - comm.rank)
         finally:
             log.append(comm.rank)
-            comm.recv(1 - comm.rank)
-            log.append("never")
+            try:
+                comm.recv(1 - comm.rank)
+                log.append("never")
+            finally:
+                log.append(10 + comm.rank)
     fails(Deadlock, program, 2)
-    assert sorted(log) == [0, 1]
+    assert sorted(log) == [0, 1, 10, 11]
 
 
 def again(call, caught):
@@ -535,9 +545,9 @@ def test_clocks_decide_what_comes_first():
     assert result.clock == [11, 11, 2, 10]
 
 
-@pytest.mark.parametrize("number", [F, float, lambda x: x*0.1])
+@pytest.mark.parametrize("number", [F, float, lambda x: x*0.1, lambda x: x*0.3])
 def test_a_gap_of_the_right_size_is_used(number):
-    """Rank 0 takes in from rank 1 during 0-1 and 2-3, then from rank 2 what arrives during 1-2."""
+    """Rank 0 takes in from rank 1 during 0-1 and 2-3, then from rank 2 what arrives during 1-2, up to rounding."""
     one = number(1)
 
     def first(comm):
@@ -548,6 +558,20 @@ def test_a_gap_of_the_right_size_is_used(number):
     result = run(on(lambda comm: both(comm, comm.irecv, 1, 1, 2), first, second, lambda comm: comm.recv(1),
                     lambda comm: comm.recv(2)), [0]*5, link=Link(0, 8/one))
     assert [m.arrived for m in result.messages if m.to == 0] == pytest.approx([one, 3*one, 2*one])
+
+
+@pytest.mark.parametrize("size, arrived", [(2, 3), (3, 7)])
+@pytest.mark.parametrize("u", [F(1), 0.1, 0.3])
+def test_a_gap_that_is_too_small_is_not_used(size, arrived, u):
+    """Rank 0 takes in from rank 1 during 0-1 and 3-4; what rank 2 sends from 1 on comes between them or after."""
+    def first(comm):
+        both(comm, lambda job: comm.isend(*job), (words(1), 0), (words(2), 3), (words(1), 0))
+
+    def second(comm):
+        both(comm, lambda job: comm.isend(*job), (words(1), 4), (words(size), 0))
+    result = run(on(lambda comm: both(comm, comm.irecv, 1, 1, 2), first, second, lambda comm: comm.recv(1),
+                    lambda comm: comm.recv(2)), [0]*5, link=Link(0, 8/u))
+    assert [m.arrived for m in result.messages if m.to == 0] == pytest.approx([u, 4*u, arrived*u])
 
 
 def test_a_chain_adds_up():
