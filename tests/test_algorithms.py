@@ -703,6 +703,16 @@ def test_what_players_are_told_of_sums(P):
         assert play(go_(A.recursive_doubling_all_reduce, one)) == [[everyone]]*P
 
 
+@sizes
+def test_half_way_every_rank_holds_its_share_and_nothing_else(P):
+    runs = [run(p, union(P, P), operator.or_) for p in (A.ring_all_reduce, A.bruck_all_reduce)]
+    runs += [run(p, union(P, P), operator.or_) for p in (A.halving_doubling_all_reduce, nearest) if P in POWERS]
+    runs += [run(A.torus_all_reduce, union(P, P), shape, operator.or_) for shape in shapes(P)]
+    for result in runs:
+        now = {r: state for k, r, state in result.holdings if k <= result.rounds//2}
+        assert [now[r] for r in range(P)] == shares(P, [frozenset(range(P))]*P)
+
+
 def test_who_folds_has_nothing_until_the_result_comes():
     result = run(A.halving_doubling_all_reduce, union(6, 6), operator.or_)
     fifth = {k: state for k, r, state in result.holdings if r == 5}
