@@ -245,6 +245,9 @@ def test_where_associative_is_enough(P):
         assert run(nearest, [[x]*P for x in letters]).results == [[joined(P)]*P]*P
     assert run(A.window_all_reduce, letters).results == [joined(P, r + 1) for r in range(P)]
     assert run(A.ring_reduce_scatter, [[x]*P for x in letters]).results == [joined(P, r + 1) for r in range(P)]
+    around = [joined(P, r + 1) for r in range(P)]                         # a torus of one axis adds in the same order
+    for program, shape in ((A.ring_all_reduce, []), (A.torus_all_reduce, [(P,)])):
+        assert run(program, [[x]*P for x in letters], *shape).results == [around]*P
 
 
 def longer(x, y):
