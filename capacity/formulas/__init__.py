@@ -1,6 +1,7 @@
 """The formulas, one module a theme.  `capacity.formulas.NAME` is `capacity.NAME`."""
 from ..formula import REGISTRY
-from . import collectives, compute, economics, estimation, io, memory, network, precision, reliability  # noqa: F401
+from . import (collectives, compute, economics, estimation, experts, io, memory, network, parallel,  # noqa: F401
+               pipeline, precision, reliability)
 
 globals().update(REGISTRY)
 __all__ = sorted(REGISTRY)

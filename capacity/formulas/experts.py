@@ -1,0 +1,1 @@
+"""Parameters, traffic and load of mixtures of experts."""

@@ -1,0 +1,1 @@
+"""Idle time, activations and messages of pipeline schedules."""

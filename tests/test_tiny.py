@@ -1,0 +1,51 @@
+"""The small transformer: its gradients are slopes, its attention is causal, its loss counts what it says."""
+import numpy as np
+import pytest
+
+from capacity import tiny
+
+W = tiny.weights()
+TOKENS, TARGETS = tiny.data()
+
+
+@pytest.mark.parametrize("name", list(W))
+def test_gradient_is_the_slope(name):
+    targets = np.where(np.arange(8) < 5, TARGETS, -1)
+    along, h = np.random.default_rng(7).normal(size=W[name].shape), 1e-5
+    up, down = (tiny.loss(W | {name: W[name] + d*along}, TOKENS, targets)[0] for d in (h, -h))
+    gradient = tiny.loss(W, TOKENS, targets)[1]()[name]
+    assert gradient.shape == W[name].shape
+    assert (up - down)/(2*h) == pytest.approx((gradient*along).sum(), rel=1e-6)
+
+
+def test_loss_and_gradient_add_over_sequences():
+    total, back = tiny.loss(W, TOKENS, TARGETS)
+    parts = [tiny.loss(W, TOKENS[i:i + 1], TARGETS[i:i + 1]) for i in range(len(TOKENS))]
+    assert total == pytest.approx(sum(part for part, _ in parts), rel=1e-13)
+    for name, value in back().items():
+        np.testing.assert_allclose(value, sum(b()[name] for _, b in parts), atol=1e-12)
+        np.testing.assert_allclose(back(3.0)[name], 3*value, atol=1e-12)
+
+
+def test_a_token_sees_no_later_one():
+    later = TOKENS.copy()
+    later[:, 5:] = (later[:, 5:] + 1) % 16
+    first = np.where(np.arange(8) < 5, TARGETS, -1)
+    assert tiny.loss(W, TOKENS, first)[0] == tiny.loss(W, later, first)[0]
+    assert tiny.loss(W, TOKENS, TARGETS)[0] != tiny.loss(W, later, TARGETS)[0]
+
+
+def test_untrained_loss_of_zero_weights_is_the_log_of_the_vocabulary():
+    w = W | {"head": np.zeros_like(W["head"])}
+    assert tiny.loss(w, TOKENS, TARGETS)[0] == pytest.approx(TARGETS.size*np.log(16))
+
+
+def test_grouped_query_attention_is_attention_with_copied_heads():
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(2, 6, heads, 3)) for heads in (4, 2, 2))
+    at, do = np.arange(6), rng.normal(size=(2, 6, 4, 3))
+    out, back = tiny.attention(q, k, v, at, at)
+    wide, wide_back = tiny.attention(q, k.repeat(2, 2), v.repeat(2, 2), at, at)
+    np.testing.assert_allclose(out, wide, atol=1e-14)
+    for narrow, copied in zip(back(do)[1:], wide_back(do)[1:]):
+        np.testing.assert_allclose(narrow, copied.reshape(2, 6, 2, 2, 3).sum(3), atol=1e-13)
