@@ -69,6 +69,10 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     pp=("p", "pipeline stages"),
     dp=("d", "data-parallel ranks"),
     microbatches=("m", "micro-batches per step"),
+    head_dim=(r"d_{\mathrm{h}}", "numbers in one head of a query or key"),
+    visible=(r"\mu", "share of the query-key pairs of a block that are computed"),
+    block_time=(r"T_{\mathrm{a}}", "time of the queries' work on one block of keys"),
+    hop_time=(r"T_{\mathrm{h}}", "time of one message of a ring"),
     element_bytes=(r"b_{\mathrm{e}}", "bytes per element"),
     # matrices
     rows=("r", "rows of the left matrix"),

@@ -1,1 +1,50 @@
 """What data, tensor and context parallelism send and when it hides behind the arithmetic."""
+from __future__ import annotations
+
+from ..algebra import maximum
+from ..formula import formula
+from ..units import Bytes, BytesPerSecond, Count, FlopsPerSecond, Fraction, Ratio, Seconds
+
+
+# context parallelism
+@formula(chapter="17-sequence-parallelism-decomposability", source="liu2023")
+def ring_attention_bytes(seq_len: Count, kv_width: Count, P: Count, element_bytes: Bytes) -> Bytes:
+    """Bytes of keys and values that each rank sends in one layer's forward pass; an all-gather of them sends as many."""
+    return 2*element_bytes*seq_len*kv_width*(P - 1)/P
+
+
+@formula(chapter="17-sequence-parallelism-decomposability", source="jacobs2023")
+def ulysses_bytes(seq_len: Count, attention_width: Count, kv_width: Count, P: Count, element_bytes: Bytes) -> Bytes:
+    """Bytes that each rank sends in one layer's forward pass when all-to-alls trade tokens for heads and back."""
+    return 2*element_bytes*seq_len*(attention_width + kv_width)*(P - 1)/P**2
+
+
+@formula(chapter="17-sequence-parallelism-decomposability", source="derived")
+def ring_attention_time(P: Count, block_time: Seconds, hop_time: Seconds) -> Seconds:
+    """Time of ring attention when the next keys and values travel while each block of them is worked on."""
+    return block_time + (P - 1)*maximum(block_time, hop_time)
+
+
+@formula(chapter="17-sequence-parallelism-decomposability", source="liu2023")
+def tokens_to_hide_ring(attention_width: Count, kv_width: Count, visible: Fraction, element_bytes: Bytes,
+                        peak: FlopsPerSecond, beta: BytesPerSecond) -> Ratio:
+    """Tokens per rank above which the ring's messages hide behind the forward arithmetic of attention."""
+    return element_bytes*kv_width*peak/(2*visible*attention_width*beta)
+
+
+@formula(chapter="17-sequence-parallelism-decomposability", source="derived")
+def causal_ring_efficiency(P: Count) -> Ratio:
+    """Mean over largest work of the ranks when each keeps one long contiguous chunk of a causal sequence."""
+    return P/(2*P - 1)
+
+
+@formula(chapter="17-sequence-parallelism-decomposability", source="dao2022")
+def plain_attention_bytes(seq_len: Count, head_dim: Count, element_bytes: Bytes) -> Bytes:
+    """Bytes of memory traffic of one head's attention, not causal, when scores and their softmax are stored."""
+    return 4*element_bytes*seq_len*(seq_len + head_dim)
+
+
+@formula(chapter="17-sequence-parallelism-decomposability", source="dao2022")
+def tiled_attention_bytes(seq_len: Count, head_dim: Count, tile_rows: Count, element_bytes: Bytes) -> Bytes:
+    """Bytes of memory traffic of one head's attention, not causal, when each tile of queries reads all keys once."""
+    return 2*element_bytes*seq_len*head_dim*(seq_len/tile_rows + 1)
