@@ -1,0 +1,277 @@
+"""Schedules of a pipeline as plain data, and the clock that runs them.
+
+    simulate(one_f_one_b(p=4, m=8), F=1, I=1, W=1).makespan        # 33 = (m + p - 1)(F + I + W)
+
+A schedule is an order of operations for each device.  Nothing in it says when: an operation starts as soon as its
+device is free and what it needs is there.  Whoever types an order can have it checked: one that lacks an operation,
+has it twice or waits for itself is Infeasible, with the reason.
+
+A witness: it knows orders and clocks, and no formula.  Letters: p devices, m micro-batches, v chunks of the model
+on each device, so p v stages, numbered 0, 1, ... as the forward pass meets them.
+"""
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import accumulate, chain, product
+from math import inf
+from numbers import Integral
+from operator import add
+from typing import Any, NamedTuple
+
+
+class Infeasible(ValueError):
+    """No clock can run this order; the message says which operation is wrong, or who waits for whom."""
+
+
+class Op(NamedTuple):
+    """One operation on one micro-batch: kind "F" forward, "B" backward, or the two halves of "B":
+    "I" the gradient of the input, which the stage before waits for, and "W" the gradient of the weights."""
+    kind: str
+    stage: int
+    microbatch: int
+
+    def __str__(self):
+        return f"{self.kind}(stage {self.stage}, micro-batch {self.microbatch})"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`orders[d]`: what device d does, in this order.  A slot is an Op, or a tuple of Ops that run overlapped as one.
+
+    chunks: stages on each device.  The stages lie where the orders put them, each on one device; but in two
+    directions if the second half of the micro-batches finds every stage on the mirrored device p-1-d.
+    `simulate` checks all of this.
+    """
+    name: str
+    orders: tuple
+    chunks: int = 1
+
+    def __post_init__(self):
+        object.__setattr__(self, "orders", tuple(map(tuple, self.orders)))
+
+
+# The schedules.  All raise ValueError for a p, m or v that is not 1, 2, ... or that they cannot do.
+
+def gpipe(p, m):
+    """All forwards, then all backwards: m activations on every device."""
+    _counts(p=p, m=m)
+    return Schedule("GPipe", [_alternate(_each("F", s, m), _each("B", s, m), m) for s in range(p)])
+
+
+def one_f_one_b(p, m):
+    """Device s does p-s-1 forwards, then one forward and one backward in turn: min(m, p-s) activations."""
+    _counts(p=p, m=m)
+    return Schedule("1F1B", [_alternate(_each("F", s, m), _each("B", s, m), p-s-1) for s in range(p)])
+
+
+def interleaved(p, m, v):
+    """1F1B with stages s, p+s, 2p+s, ... on device s, in groups of p micro-batches: Megatron's order.
+
+    Device s does 2(p-s-1) + (v-1)p forwards first, so device 0 holds p + (p-1)/v activations: at v = 1 more than
+    1F1B, which gains nothing from them.  ValueError unless p divides m.
+    """
+    _counts(p=p, m=m, v=v)
+    if m % p:
+        raise ValueError(f"m = {m}; allowed: a multiple of p = {p}")
+
+    def passes(kind, s, chunks):
+        return [[Op(kind, c*p + s, j)] for group in range(0, m, p) for c in chunks for j in range(group, group + p)]
+    return Schedule("Interleaved 1F1B", [
+        _alternate(passes("F", s, range(v)), passes("B", s, range(v)[::-1]), 2*(p-s-1) + (v-1)*p)
+        for s in range(p)], chunks=v)
+
+
+def _counts(**counts):
+    for name, value in counts.items():
+        if not (isinstance(value, Integral) and value >= 1):
+            raise ValueError(f"{name} = {value!r}; allowed: 1, 2, ...")
+
+
+def _each(kind, stage, m):
+    return [[Op(kind, stage, j)] for j in range(m)]
+
+
+def _alternate(forwards, backwards, warmup):
+    """The first `warmup` forwards, then forward and backward in turn, then the backwards left over."""
+    pairs = chain(*zip(forwards[warmup:], backwards))
+    return [*chain(*forwards[:warmup], *pairs, *backwards[max(len(forwards) - warmup, 0):])]
+
+
+# The clock.
+
+@dataclass(frozen=True, repr=False)
+class Timeline:
+    """When everything happened.  Lists have an entry for each device; times are in the unit of the durations.
+
+    start, end: dicts from Op to time.  makespan: when the last device is done.  spans: from a device's first start
+    to its last end; busy: what it worked of that.  peak_activations: how many activations of one micro-batch on one
+    device it holds at most: 1/chunks more at every F, less at every B or W.
+    """
+    schedule: Schedule
+    start: dict
+    end: dict
+    makespan: Any
+    spans: list
+    busy: list
+    peak_activations: list
+
+    def __repr__(self):
+        return f"<{self.schedule.name} on {len(self.busy)} devices: time {self.makespan}>"
+
+    def idle(self, of="total"):
+        """The idle part of all devices' time up to the makespan: of "total" that time, or of "ideal", the work."""
+        if of not in ("total", "ideal"):
+            raise ValueError(f"of = {of!r}; allowed: 'total', 'ideal'")
+        total, work = len(self.busy)*self.makespan, sum(self.busy)
+        return (total - work)/(total if of == "total" else work)
+
+
+def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):         # noqa: E741
+    """Run a schedule: every slot starts when its device is free and all that it needs is there.  -> Timeline
+
+    F(s, j) needs F(s-1, j); B and I need F(s, j) and B or I of (s+1, j); W needs I.
+
+    F, I, W, B: time of one micro-batch on one device, of which a chunk takes 1/v, or a list with the time of each
+    stage.  B None: I + W.  pair: time of an overlapped slot; None: the sum of its operations.  send: added when
+    what is needed comes from another device.  All in one unit: numbers, Fractions (times are exact then) or
+    symbols, with maximum=sympy.Max.
+
+    Infeasible: see there.  ValueError for a time below 0, a list of another length, a kind or stage that is none.
+    """
+    p, v = len(schedule.orders), schedule.chunks
+    _counts(chunks=v)
+    orders = [[_slot(slot, d, p*v) for slot in order] for d, order in enumerate(schedule.orders)]
+    home = _homes(orders, p*v)
+    times = {"F": _times("F", F, v, p*v), "I": _times("I", I, v, p*v), "W": _times("W", W, v, p*v)}
+    times["B"] = [*map(add, times["I"], times["W"])] if B is None else _times("B", B, v, p*v)
+    pair, send = pair if pair is None else _part("pair", pair, v), _part("send", send, 1)
+
+    def needs(op):
+        kind, s, j = op
+        if kind == "F":
+            return [Op("F", s-1, j)] if s else []
+        if kind == "W":
+            return [Op("I", s, j)]
+        after = [op for op in (Op("B", s+1, j), Op("I", s+1, j)) if op in home]
+        return [Op("F", s, j), *after]
+
+    start, end, busy = {}, {}, [0]*p
+    done, free, begun = [0]*p, [0]*p, [0]*p                # slots done, end of the last, start of the first
+    waits, wake, ready = {}, defaultdict(list), deque(range(p))
+    while ready:
+        d = ready.popleft()
+        waits.pop(d, None)
+        for slot in orders[d][done[d]:]:
+            needed = [(op, x) for op in slot for x in needs(op)]
+            missing = next((w for w in needed if w[1] not in end), None)
+            if missing:
+                waits[d] = missing
+                wake[missing[1]].append(d)
+                break
+            there = [end[x] if home[x] == d else end[x] + send for _, x in needed]
+            begin = reduce(maximum, [free[d], *there])
+            took = pair if pair is not None and len(slot) > 1 else sum(times[op.kind][op.stage] for op in slot)
+            begun[d] = begun[d] if done[d] else begin
+            free[d], busy[d], done[d] = begin + took, busy[d] + took, done[d] + 1
+            for op in slot:
+                start[op], end[op] = begin, free[d]
+                ready.extend(wake.pop(op, ()))
+    if waits:
+        raise Infeasible(_cycle(waits, home))
+    return Timeline(schedule, start, end, reduce(maximum, free), [b - a for a, b in zip(begun, free)], busy,
+                    [_peak(order, v) for order in orders])
+
+
+def flow_shop(first, second, maximum=max):
+    """When the second machine ends each job, if it takes them in the order in which the first ends them.
+
+    first, second: times of job 0, 1, ... on the two machines, in one unit.  ValueError for lists of different
+    lengths or a time below 0.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"second has {len(second)} times; allowed: {len(first)}, as first")
+    ends, end = [], 0
+    for there, time in zip(accumulate(_part("first", t, 1) for t in first), second):
+        end = maximum(there, end) + _part("second", time, 1)
+        ends.append(end)
+    return ends
+
+
+def _slot(slot, device, stages):
+    """As a tuple of Ops."""
+    ops = (slot,) if isinstance(slot, Op) else slot
+    if not (isinstance(ops, (tuple, list)) and ops and all(isinstance(op, Op) for op in ops)):
+        raise ValueError(f"slot {slot!r} on device {device}; allowed: an Op, or a tuple of Ops")
+    for op in ops:
+        if op.kind not in ("F", "B", "I", "W"):
+            raise ValueError(f"kind = {op.kind!r} on device {device}; allowed: 'F', 'B', 'I', 'W'")
+        if op.stage not in range(stages):
+            raise ValueError(f"stage = {op.stage!r} on device {device}; allowed: 0 to {stages - 1}")
+        if not (isinstance(op.microbatch, Integral) and op.microbatch >= 0):
+            raise ValueError(f"microbatch = {op.microbatch!r} on device {device}; allowed: 0, 1, ...")
+    return tuple(ops)
+
+
+def _homes(orders, stages):
+    """The device of each op.  Infeasible unless every op is there, once, and where its stage is."""
+    home = {}
+    for d, order in enumerate(orders):
+        for op in chain(*order):
+            if op in home:
+                raise Infeasible(f"{op} is there twice: on device {home[op]} and on device {d}")
+            home[op] = d
+    m = 1 + max((op.microbatch for op in home), default=0)
+    for j, s in product(range(m), range(stages)):
+        kinds = "".join(kind for kind in "FBIW" if Op(kind, s, j) in home)
+        if kinds not in ("FB", "FIW"):
+            raise Infeasible(f"stage {s}, micro-batch {j} has {', '.join(kinds) or 'no operation'}; "
+                             "allowed: F and B, or F, I and W")
+    there = [home["F", s, 0] for s in range(stages)]
+    mirror = [len(orders) - 1 - d for d in there]
+    last = mirror if [home["F", s, m-1] for s in range(stages)] == mirror else there
+    for op, d in home.items():
+        where = (last if 2*op.microbatch >= m else there)[op.stage]
+        if d != where:
+            raise Infeasible(f"{op} is on device {d}; its stage is on device {where}")
+    return home
+
+
+def _times(name, time, chunks, stages):
+    """The time of one micro-batch on each stage."""
+    if not hasattr(time, "__len__"):
+        return [_part(name, time, chunks)]*stages
+    if len(time) != stages:
+        raise ValueError(f"{name} has {len(time)} times; allowed: one for each of {stages} stages")
+    return [_part(name, t, 1) for t in time]
+
+
+def _part(name, time, chunks):
+    """time/chunks, exact for ints."""
+    try:
+        ok = bool(0 <= time < inf)
+    except TypeError:                                      # a symbol cannot tell, a text must not pass
+        ok = hasattr(time, "free_symbols")
+    if not ok:
+        raise ValueError(f"{name} = {time!r}; allowed: a time, at least 0")
+    if chunks == 1:
+        return time
+    return Fraction(time, chunks) if isinstance(time, int) else time/chunks
+
+
+def _peak(order, chunks):
+    """The most activations held at once; in an overlapped slot the new one comes before the old one goes."""
+    held = accumulate(change for slot in order for change in sorted(
+        ((op.kind == "F") - (op.kind in "BW") for op in slot), reverse=True))
+    peak = max(held, default=0)
+    return peak if chunks == 1 else Fraction(peak, chunks)
+
+
+def _cycle(waits, home):
+    """The circle of devices, in words; waits: device -> (the op at its head, the op that it waits for)."""
+    path, d = [], next(iter(waits))
+    while d not in path:
+        path.append(d)
+        d = home[waits[d][1]]
+    steps = [f"waits at {waits[d][0]} for {waits[d][1]} on device {home[waits[d][1]]}" for d in path[path.index(d):]]
+    return f"device {d} " + ", which ".join(steps)
