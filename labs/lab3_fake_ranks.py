@@ -8,7 +8,6 @@ parallelism are the real code, so which collectives they call on how many bytes 
 import math
 import os
 import warnings
-from collections import Counter
 from fractions import Fraction
 
 warnings.simplefilter("ignore")             # FSDP2 warns of in-place changes, of which there are none here
@@ -17,50 +16,17 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.distributed_c10d import _resolve_process_group
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from capacity import all_reduce_egress
 from capacity.placement import conversion
+from counting import Count
 
 P, BLOCKS, ROWS, FP32, BF16 = 8192, 3, 4, 4, 2
-NAMES = {"c10d::_allgather_base_": "all_gather", "c10d::_reduce_scatter_base_": "reduce_scatter",
-         "c10d::allreduce_": "all_reduce", "_c10d_functional::all_reduce": "all_reduce"}
-FREE = {"_c10d_functional::wait_tensor", "_c10d_functional::_wrap_tensor_autograd"}
-
-
-class Count(TorchDispatchMode):
-    """Calls and bytes of all collectives inside it, both by (collective, ranks).
-
-    The bytes are those a rank sends by a ring: (k - 1)/k of the whole tensor, twice that for an all-reduce.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.calls, self.nbytes = Counter(), Counter()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name = func._schema.name
-        if name.startswith(("c10d::", "_c10d_functional::")) and name not in FREE:
-            leaves = tree_leaves((args, kwargs))
-            whole, k = max(t.nbytes for t in leaves if isinstance(t, torch.Tensor)), ranks(leaves)
-            self.calls[NAMES[name], k] += 1
-            self.nbytes[NAMES[name], k] += Fraction(whole*(k - 1)*(1 + (NAMES[name] == "all_reduce")), k)
-        return func(*args, **(kwargs or {}))
-
-
-def ranks(arguments):
-    """Size of the group that a collective was called for."""
-    for x in arguments:
-        if isinstance(x, torch.ScriptObject) and "ProcessGroup" in str(x._type()):
-            return dist.ProcessGroup.unbox(x).size()
-    return next(_resolve_process_group(x).size() for x in arguments if isinstance(x, str) and x not in ("sum", "avg"))
 
 
 def model(width, hidden):
