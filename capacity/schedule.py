@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from itertools import accumulate, chain, product
+from itertools import accumulate, chain, count, product
 from math import inf
 from numbers import Integral
 from operator import add
@@ -82,6 +82,64 @@ def interleaved(p, m, v):
         for s in range(p)], chunks=v)
 
 
+def zb_h1(p, m):
+    """1F1B with the backward split: device s puts its weight gradients s micro-batches late, into the drain.
+
+    p activations on every device.  Qi et al. 2024, arXiv:2401.10241, by hand.
+    """
+    _counts(p=p, m=m)
+    return Schedule("ZB-H1", [_zero_bubble(s, m, p-s-1, s) for s in range(p)])
+
+
+def zb_h2(p, m):
+    """ZB-H1 with twice the lag, 2s, and 2(p-s)-1 forwards before the first backward: 2p-1 activations."""
+    _counts(p=p, m=m)
+    return Schedule("ZB-H2", [_zero_bubble(s, m, 2*(p-s-1), 2*s) for s in range(p)])
+
+
+def zb_v(p, m):
+    """Stages d and 2p-1-d on device d, the backward split: p activations on every device, no bubble if F = I = W.
+
+    The order of torch's ScheduleZBVZeroBubble; for m < 2p-1 it is that of 2p-1 without what is too much.
+    Qi et al. 2024, arXiv:2405.15362.
+    """
+    _counts(p=p, m=m)
+
+    def order(d):
+        n, r = max(m, 2*p-1), p - d
+        program = (["F0"]*(2*r-1) + ["F1", "F0"]*d + ["F1", "I1", "W1"]*r
+                   + ["F0", "I0", "W0", "F1", "I1", "W1"]*(n-2*p+1+d)
+                   + ["I0", "W0", "F1", "I1", "W1"]*(r-1)
+                   + ["I0", "I1"]*d + ["I0", "W0"]*r + ["W1"]*d + ["W0"]*d)
+        return [op for op in _play(program, [(d, 0), (2*p-1-d, 0)]) if op.microbatch < m]
+    return Schedule("ZB-V", [order(d) for d in range(p)], chunks=2)
+
+
+def dualpipe(p, m):
+    """Half of the micro-batches from either end, every stage on two devices, forwards overlapped with backwards.
+
+    p+1 activations, and the parameters twice.  DeepSeek's eight steps, github.com/deepseek-ai/DualPipe.
+    ValueError unless p and m are even and m is at least 2p.
+    """
+    _counts(p=p, m=m)
+    if p % 2:
+        raise ValueError(f"p = {p}; allowed: 2, 4, ...")
+    if m % 2 or m < 2*p:
+        raise ValueError(f"m = {m}; allowed: an even number, at least 2p = {2*p}")
+
+    def order(d):
+        near = min(d, p-1-d)                               # devices between this one and its end of the pipeline
+        far = p//2 - 1 - near                              # and between it and the middle
+        main = [("F0", "B1"), ("F1", "B0")]*(m//2 - p + near + 1)
+        program = (["F0"]*2*far + ["F0", "F1"]*(near + 1) + ["I1", "W", "F1"]*far
+                   + (main if far else ["F0", "B1", *main[1:]]) + ["B1", ("F1", "B0")]*far
+                   + (["B1", "B0"]*(near + 1))[:near + 1] + (["I1", "I0"]*(near + 1))[-near - 1:]
+                   + ["W", "I0"]*far + ["W"]*(near + 1))
+        ways = [(d, 0), (p-1-d, m//2)]
+        return _play(program, ways if d == near else ways[::-1])
+    return Schedule("DualPipe", [order(d) for d in range(p)])
+
+
 def _counts(**counts):
     for name, value in counts.items():
         if not (isinstance(value, Integral) and value >= 1):
@@ -96,6 +154,30 @@ def _alternate(forwards, backwards, warmup):
     """The first `warmup` forwards, then forward and backward in turn, then the backwards left over."""
     pairs = chain(*zip(forwards[warmup:], backwards))
     return [*chain(*forwards[:warmup], *pairs, *backwards[max(len(forwards) - warmup, 0):])]
+
+
+def _zero_bubble(s, m, warmup, lag):
+    """`warmup` forwards, then a forward while there is one and an input gradient in turn, W `lag` steps later."""
+    warmup, lag = min(warmup, m), min(lag, m)
+    turns = [["F0"]*(i < m - warmup) + ["I0"] + ["W0"]*(i >= lag) for i in range(m)]
+    return _play(["F0"]*warmup + [*chain(*turns)] + ["W0"]*lag, [(s, 0)])
+
+
+def _play(program, ways):
+    """The slots of a program of steps such as "F0", the next forward on way 0, "W", the oldest weight gradient
+    that is owed, or ("F0", "B1"), both at once; ways: the stage and the first micro-batch of way 0, 1, ..."""
+    turn = {kind + str(way): count(first) for way, (_, first) in enumerate(ways) for kind in "FBW"}
+    owed = deque()
+
+    def op(step):
+        if step == "W":
+            return owed.popleft()
+        kind, stage = step[0], ways[int(step[1])][0]
+        j = next(turn[step.replace("I", "B")])
+        if kind == "I":
+            owed.append(Op("W", stage, j))
+        return Op(kind, stage, j)
+    return [op(step) if isinstance(step, str) else tuple(map(op, step)) for step in program]
 
 
 # The clock.
