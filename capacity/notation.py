@@ -105,6 +105,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     cover=(r"T_{\mathrm{o}}", "time of the computation that the communication may overlap"),
     buckets=("k", "buckets the gradient is cut into"),
     window=("w", "FLOP per parameter and token that communication may hide behind"),
+    kept=(r"\kappa", "share of the gradient's numbers that is sent"),
     # storage and input
     bytes_per_token=(r"b_{\mathrm{t}}", "stored bytes per token"),
     sample_bytes=("s", "bytes of one sample"),

@@ -3,7 +3,46 @@ from __future__ import annotations
 
 from ..algebra import maximum
 from ..formula import formula
-from ..units import Bytes, BytesPerSecond, Count, FlopsPerSecond, Fraction, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Fraction, Group, Ratio, Seconds
+
+
+# data parallelism
+@formula(chapter="14-data-parallelism-associativity", source="derived")
+def tokens_to_hide_two_level_all_reduce(node_size: Count, nodes: Count, peak: FlopsPerSecond, beta1: BytesPerSecond,
+                                        beta2: BytesPerSecond, grad: Bytes, window: Flops) -> Ratio:
+    """Tokens per device above which a two-level all-reduce of the gradient hides behind arithmetic at peak.
+
+    Every device holds a copy of the model and a NIC; sums in the node and across nodes follow one another.
+    `window`: see `tokens_to_hide_all_reduce`.
+    """
+    return 2*grad*peak*((node_size - 1)/(node_size*beta1) + (nodes - 1)/(node_size*nodes*beta2))/window
+
+
+@formula(chapter="14-data-parallelism-associativity", source="derived")
+def data_parallel_limit(batch_tokens: Count, peak: FlopsPerSecond, beta: BytesPerSecond, grad: Bytes,
+                        window: Flops) -> Ratio:
+    """Copies of the gradient up to which its all-reduce hides behind arithmetic at peak, as a real number.
+
+    A copy is that of a device, or of a group that shares it, each with a NIC of bandwidth `beta`; the batch is
+    dealt out evenly over the copies, and they compute and send it all at once: no micro-batches.
+    """
+    return 1 + batch_tokens*window*beta/(2*grad*peak)
+
+
+@formula(chapter="14-data-parallelism-associativity", source="derived")
+def accumulated_step_time(forward: Seconds, backward: Seconds, comm: Seconds, buckets: Count,
+                          microbatches: Count) -> Seconds:
+    """Step time of some micro-batches, whose sum leaves in equal buckets during the last backward pass.
+
+    `forward` and `backward` are times of one micro-batch, `comm` is the time of one all-reduce of the gradient.
+    """
+    return microbatches*(forward + backward) + maximum(comm/buckets, comm - backward*(buckets - 1)/buckets)
+
+
+@formula(chapter="14-data-parallelism-associativity", source="derived")
+def sparse_all_gather_gain(P: Group, kept: Fraction, grad: Bytes, *, index: Bytes = 4) -> Ratio:
+    """Bytes of a dense all-reduce over those of an all-gather of the kept numbers, each with its index."""
+    return 2*grad/(P*kept*(grad + index))
 
 
 # context parallelism

@@ -1,0 +1,152 @@
+"""Data parallelism: the loss and every gradient of the unsplit model, the bytes, and what must not be split so."""
+from functools import partial
+
+import numpy as np
+import pytest
+
+from capacity import all_reduce_egress, all_reduce_total_bytes, tiny
+from capacity.algorithms import ring_all_reduce
+from capacity.spmd import run
+from capacity.splits.data import accumulate, add, all_reduce, buckets, data_parallel, mean, sums
+
+W = tiny.weights()
+TOKENS, TARGETS = tiny.data(sequences=8)
+TARGETS = np.where(np.arange(8) < np.array([[8], [1], [5], [2], [7], [8], [3], [4]]), TARGETS, -1)
+BYTES = 8*(2 + sum(value.size for value in W.values()))
+
+
+def dealt(P, seed=0):
+    """All sequences in some order, at least one for each rank."""
+    rng = np.random.default_rng(seed)
+    cuts = np.sort(rng.choice(np.arange(1, 8), P - 1, replace=False))
+    order = rng.permutation(8)
+    return list(zip(np.split(TOKENS[order], cuts), np.split(TARGETS[order], cuts)))
+
+
+def serial(**hooks):
+    total, back = tiny.loss(W, TOKENS, TARGETS, **hooks)
+    count = (TARGETS >= 0).sum()
+    return {"loss": total/count, **{name: value/count for name, value in back().items()}}
+
+
+def same(got, want):
+    assert got.keys() == want.keys()
+    for name in want:
+        np.testing.assert_allclose(got[name], want[name], rtol=0, atol=1e-10, err_msg=name)
+
+
+@pytest.mark.parametrize("P", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("microbatches, limit", [(1, np.inf), (1, 500), (3, 2000)])
+def test_loss_and_every_gradient(P, microbatches, limit):
+    samples = dealt(P, P)
+    assert P == 1 or len({(targets >= 0).sum() for _, targets in samples}) > 1
+    if microbatches > 1:
+        samples = [(np.repeat(tokens, 3, 0), np.repeat(targets, 3, 0)) for tokens, targets in samples]
+    for got in run(data_parallel, samples, W, microbatches, limit).results:
+        same(got, serial())
+
+
+def test_accumulation_is_the_same_sum_in_time():
+    for k in (1, 2, 3, 8):
+        same(mean(accumulate(W, TOKENS, TARGETS, k)), serial())
+
+
+def test_a_rank_without_counted_tokens_adds_zero():
+    (tokens, targets), more = dealt(2)
+    same(run(data_parallel, [(tokens, targets), more, (tokens, 0*targets - 1)], W).results[2], serial())
+
+
+def test_every_rank_has_the_same_bits():
+    first, *others = run(data_parallel, dealt(5), W, 1, 900).results
+    assert all((first[name] == other[name]).all() for other in others for name in first)
+
+
+@pytest.mark.parametrize("P", [2, 3, 4, 7])
+@pytest.mark.parametrize("limit", [np.inf, 1000, 0])
+def test_bytes_and_messages(P, limit):
+    did = run(data_parallel, dealt(P), W, 1, limit)
+    assert did.sent().sum() == all_reduce_total_bytes(BYTES, P)
+    rings = len(buckets(sums(W, TOKENS, TARGETS), limit))
+    assert (did.count() == 2*(P - 1)*rings).all()
+    assert rings == (len(W) + 2 if limit == 0 else 1 if limit == np.inf else rings)
+
+
+def test_bytes_of_each_rank_if_it_divides():
+    x = {"a": np.ones(24), "b": np.ones((3, 8))}
+    did = run(all_reduce, [x]*4)
+    assert (did.sent() == all_reduce_egress(48*8, 4)).all()
+    assert (did.results[2]["b"] == 4*np.ones((3, 8))).all()
+
+
+def test_buckets_come_as_backward_ends_them():
+    x = {"embed": np.ones(10), "first": np.ones(2), "second": np.ones(3), "head": np.ones(1)}
+    assert buckets(x, 8*4) == [["head", "second"], ["first"], ["embed"]]
+    assert buckets(x, np.inf) == [["head", "second", "first", "embed"]]
+
+
+def test_mean_of_means_fails_by_the_weights():
+    def mean_of_means(comm, samples, w):
+        local = mean(sums(w, *samples))
+        return {name: value/comm.size for name, value in all_reduce(comm, local).items()}
+
+    samples = dealt(3, 1)
+    wrong, right = run(mean_of_means, samples, W).results[0], serial()
+    pairs = [sums(W, *s) for s in samples]
+    count = sum(p["count"] for p in pairs)
+    for name in W:
+        error = sum((1/3 - p["count"]/count)*mean(p)[name] for p in pairs)
+        np.testing.assert_allclose(wrong[name] - right[name], error, atol=1e-12)
+    assert np.abs(wrong["head"] - right["head"]).max() > 1e-2
+
+    equal = [(tokens, np.abs(targets)) for tokens, targets in zip(np.split(TOKENS, 4), np.split(TARGETS, 4))]
+    same(run(mean_of_means, equal, W).results[0], run(data_parallel, equal, W).results[0])
+
+
+def test_clip_before_the_sum_fails():
+    def clip(g):
+        return g*min(1, 1/np.linalg.norm(g))
+
+    def clipped(comm, g):
+        return np.concatenate(ring_all_reduce(comm, np.array_split(clip(g), comm.size)))
+
+    g = [np.array([3.0, 0]), np.array([0, 0.5])]
+    assert not np.allclose(run(clipped, g).results[0], clip(sum(g)))
+    small = [v/10 for v in g]                                # where clip is the identity, it is linear
+    np.testing.assert_allclose(run(clipped, small).results[0], clip(sum(small)))
+
+
+def batch_norm(x):
+    """x (b, s, h) less its mean over samples and tokens, over its root mean square there."""
+    axes, n = (0, 1), x.shape[0]*x.shape[1]
+    d = x - x.mean(axes)
+    r = 1/np.sqrt((d*d).mean(axes) + 1e-6)
+
+    def back(dy):
+        g = dy - dy.mean(axes)
+        return r*(g - d*r*r*(g*d).sum(axes)/n)
+    return d*r, back
+
+
+def test_the_gradient_of_batch_norm_is_the_slope():
+    h = 1e-5
+    along = np.random.default_rng(3).normal(size=W["embed"].shape)
+    up, down = (tiny.loss(W | {"embed": W["embed"] + d*along}, TOKENS, TARGETS, enter=batch_norm)[0] for d in (h, -h))
+    slope = (tiny.loss(W, TOKENS, TARGETS, enter=batch_norm)[1]()["embed"]*along).sum()
+    assert (up - down)/(2*h) == pytest.approx(slope, rel=1e-6)
+
+
+def test_batch_statistics_fail_because_their_loss_does_not_add():
+    hooks = {"enter": batch_norm}
+    parts = [tiny.loss(W, *s, **hooks)[0] for s in dealt(2)]
+    assert abs(sum(parts) - tiny.loss(W, TOKENS, TARGETS, **hooks)[0]) > 1e-2
+    got = run(partial(data_parallel, **hooks), dealt(2), W).results[0]
+    assert np.abs(got["head"] - serial(**hooks)["head"]).max() > 1e-3
+
+
+def test_pairs_are_a_commutative_monoid():
+    a, b, c = (sums(W, TOKENS[i:i + 2], TARGETS[i:i + 2]) for i in (0, 2, 4))
+    nothing = {name: 0*value for name, value in a.items()}
+    same(add(add(a, b), c), add(a, add(b, c)))
+    same(add(a, b), add(b, a))
+    same(add(a, nothing), a)
+    same(sums(W, TOKENS[:1], 0*TARGETS[:1] - 1), nothing)
