@@ -179,25 +179,27 @@ def block_weights(w, i):
     return {name.split(".")[1]: value for name, value in w.items() if name.startswith(f"{i}.")}
 
 
-def loss(w, tokens, targets, at=None, *, embed=embed, cross_entropy=cross_entropy, **hooks):
+def loss(w, tokens, targets, at=None, *, embed=embed, cross_entropy=cross_entropy, enter=identity, **hooks):
     """The sum of the tokens' losses; back(scale=1) -> a dict of gradients with the names of the weights.
 
     tokens, targets: (b, s) of ints, a target of -1 is not counted; at (s,): positions, 0, 1, ... unless told;
-    hooks: of every `block`.  The mean loss and its gradient: divide both by the number of counted targets.
+    hooks: of every `block`, enter also before the head.  The mean loss and its gradient: divide both by the number
+    of counted targets.
     """
     at = np.arange(tokens.shape[1]) if at is None else at
     x, back_embed = embed(tokens, w["embed"])
     backs = []
     for i in range(layers(w)):
-        x, back = block(x, block_weights(w, i), at, **hooks)
+        x, back = block(x, block_weights(w, i), at, enter=enter, **hooks)
         backs.append(back)
     x, back_norm = rms_norm(x, w["norm"])
+    x, back_enter = enter(x)
     logits, back_head = linear(x, w["head"])
     total, back_loss = cross_entropy(logits, targets)
 
     def back(scale=1.0):
         dx, head = back_head(back_loss(scale))
-        dx, norm = back_norm(dx)
+        dx, norm = back_norm(back_enter(dx))
         grads = {}
         for i in reversed(range(len(backs))):
             dx, dw = backs[i](dx)
