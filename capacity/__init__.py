@@ -29,7 +29,7 @@ _HOME = {
                  "clusters", "link", "links"],
     "models": ["Experts", "Latent", "Transformer", "model"],
     "layout": ["Layout"],
-    "placement": ["Move", "Placement", "conversion", "matmul"],
+    "placement": ["Move", "Placement", "conversion", "matmul", "search"],
     "estimate": ["Step", "estimate"],
     "runs": ["Run", "published_rows", "published_runs"],
     "plot": ["COLOR", "label", "ticks"],

@@ -15,7 +15,7 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 NAME = re.compile(r"[A-Za-z]\w*")
 TRANSPOSE = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "all_reduce": "all_reduce",
@@ -133,6 +133,10 @@ class Move:
         cost = f"{self.nbytes} bytes" if self.nbytes else "free"
         return f"{self.collective} {self.axis}: {self.source} -> {self.target}, {cost}"
 
+    def cost(self, beta=None):
+        """Its bytes, or with bytes per second by mesh axis its seconds: over two axes those of the slower."""
+        return self.nbytes if beta is None else self.nbytes/min(beta[x] for x in self.axis.split())
+
     def transpose(self, mesh):
         """The move of the cotangent: from the dual of the target to the dual of the source, the same bytes."""
         return Move(TRANSPOSE[self.collective], self.axis, self.target.dual(mesh), self.source.dual(mesh), self.nbytes)
@@ -191,9 +195,6 @@ def conversion(source, target, shape, mesh, itemsize=2, beta=None, also=()):
     source.local_shape(shape, mesh), target.local_shape(shape, mesh)
     free = {x for x in mesh if x in also or source._depth(x) != target._depth(x)}
 
-    def cost(move):
-        return move.nbytes if beta is None else move.nbytes/min(beta[x] for x in move.axis.split())
-
     best, done = {source: ((0, 0), None)}, set()
     queue, count = [((0, 0), 0, source)], itertools.count(1)
     while queue:
@@ -206,7 +207,7 @@ def conversion(source, target, shape, mesh, itemsize=2, beta=None, also=()):
         for m in moves(p, shape, mesh, itemsize):
             if not free.issuperset(m.axis.split()):
                 continue
-            total = spent + cost(m), steps + 1
+            total = spent + m.cost(beta), steps + 1
             if m.target not in best or total < best[m.target][0]:
                 best[m.target] = total, m
                 heapq.heappush(queue, (total, next(count), m.target))
@@ -249,6 +250,77 @@ def matmul(a, b, keep=""):
             partial.append(x)
     cuts = {c: by for p in (a, b) for c, by in p.cuts.items() if c not in summed}
     return Placement.of(cuts, partial)
+
+
+class Found(NamedTuple):
+    """One choice of a `search`: what its moves cost, the placements chosen, the moves of the tensor on its way."""
+    cost: Any
+    choice: tuple
+    moves: tuple
+
+
+def search(source, steps, target, shape, mesh, itemsize=2, beta=None):
+    """Every way to compute a chain of products and pointwise functions, the cheapest first: a list of Found.
+
+    source, target: where the first tensor is and where the last one must be.  steps: in order, each a list of the
+    placements to try, `["D F/t", "D/t F"]` of a weight that the tensor is multiplied by, over the axes that they
+    share, or `["B F/t", "B F"]` of the tensor itself, where a function of its elements is taken; that one must not
+    be partial, because the function of a sum is not the sum of the functions.  shape: the sizes of all axes.
+    Before a product the tensor goes where `matmul` wants it, and whatever is cheapest in the end.  mesh, itemsize,
+    beta: as for `conversion`, which makes the moves.  Equal costs stand in the order of the choices.
+    ValueError for a function of partial terms.
+    """
+    def go(routes, to):
+        """The cheapest way to each of these placements, from wherever it is cheapest."""
+        best = {}
+        for p, (spent, path) in routes.items():
+            local = {a: shape[a] for a in p.cuts}
+            for q in to(p):
+                way = conversion(p, q, local, mesh, itemsize, beta)
+                cost = spent + sum(m.cost(beta) for m in way)
+                if q not in best or (cost, len(path) + len(way)) < (best[q][0], len(best[q][1])):
+                    best[q] = cost, path + tuple(way)
+        return best
+
+    def step(routes, placement):
+        axes = [set(p.cuts) for p in routes][0]
+        if set(placement.cuts) == axes:
+            if placement.partial:
+                raise ValueError(f"a function of {str(placement)!r}; allowed: a placement without partial terms")
+            return go(routes, lambda p: [placement])
+        routes = go(routes, lambda p: [q for q in _placements(p.cuts, shape, mesh) if _multiplies(q, placement)])
+        after = {}
+        for q, way in routes.items():
+            p = matmul(q, placement)
+            after[p] = min(way, after.get(p, way), key=lambda w: (w[0], len(w[1])))
+        return after
+
+    found, target = [], Placement(target)
+    for choice in itertools.product(*([Placement(p) for p in options] for options in steps)):
+        routes = {Placement(source): (0, ())}
+        for placement in choice:
+            routes = step(routes, placement)
+        cost, path = go(routes, lambda p: [target])[target]
+        found.append(Found(_whole(cost), choice, path))
+    return sorted(found, key=lambda f: f.cost)
+
+
+def _placements(axes, shape, mesh):
+    """Every placement of a tensor with these axes that divides it."""
+    for at in itertools.product([*axes, "partial", "replicated"], repeat=len(mesh)):
+        at = dict(zip(mesh, at))
+        orders = [itertools.permutations([x for x in mesh if at[x] == a]) for a in axes]
+        for cuts in itertools.product(*orders):
+            cuts = dict(zip(axes, cuts))
+            if all(shape[a] % math.prod(mesh[x] for x in by) == 0 for a, by in cuts.items()):
+                yield Placement.of(cuts, [x for x in mesh if at[x] == "partial"])
+
+
+def _multiplies(a, b):
+    try:
+        return bool(matmul(a, b))
+    except ValueError:
+        return False
 
 
 def _Needs(a, b, x, what):

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from capacity import Placement, conversion, matmul
+from capacity import Placement, conversion, matmul, search
 from capacity.algorithms import pairwise_all_to_all, ring_all_gather, ring_all_reduce, ring_reduce_scatter
 from capacity.placement import TRANSPOSE, _coordinates, moves
 from capacity.spmd import run
@@ -372,3 +372,101 @@ def test_products_by_running_them():
             assert is_product(local, p), (a, b)
             legal += 1
     assert legal == 39
+
+
+# ---- a search over layouts -------------------------------------------------------------------
+WIDE = {"B": 16, "D": 8, "F": 32, "E": 8}
+UNIT = Fraction(16*8*2*3, 4)                                   # an all-gather of B D over four ranks
+MLP = [["D F/t", "D/t F"], ["B F/t", "B F"], ["F/t E", "F E/t"]]
+
+
+def turned(steps):
+    """The chain of the cotangents: last weight first, each with its axes exchanged."""
+    return [[" ".join(reversed(str(p).split())) if i % 2 == 0 else str(p) for p in options]
+            for i, options in reversed(list(enumerate(steps)))]
+
+
+def test_megatron_is_the_one_cheapest_layout():
+    found = search("B D", MLP, "B E", WIDE, {"t": 4})
+    assert [f.cost/UNIT for f in found] == [2, 5, 5, 6, 6, 9, 9, 10]
+    assert [str(p) for p in found[0].choice] == ["D F/t", "B F/t", "F/t E"]
+    assert [m.collective for m in found[0].moves] == ["all_reduce"]
+    back = [search("B E", turned([[p] for p in f.choice]), "B D", WIDE, {"t": 4})[0].cost/UNIT for f in found]
+    assert back == [2, 6, 10, 6, 5, 9, 9, 5]
+    shared = search("B/t D", MLP, "B/t E", WIDE, {"t": 4})
+    assert shared[0].choice == found[0].choice and shared[0].cost == found[0].cost < shared[1].cost
+    assert [m.collective for m in shared[0].moves] == ["all_gather", "reduce_scatter"]
+
+
+def test_a_search_against_relaxing_every_move_and_product():
+    """The same costs from a graph of (step, placement) in which every move and product is an edge."""
+    mesh = {"t": 4}
+    steps = [["D F/t", "D/t F", "D F"], ["B F/t", "B F", "B/t F"], ["F/t E", "F E/t", "F E"]]
+    for source, target in itertools.product(["B D", "B/t D", "B D {t}"], ["B E", "B/t E", "B E {t}"]):
+        found = {f.choice: f for f in search(source, steps, target, WIDE, mesh)}
+        assert len(found) == 27
+        for choice, f in found.items():
+            best = {(0, Placement(source)): 0}
+            for _ in range(20):
+                for (i, p), spent in list(best.items()):
+                    edges = [((i, m.target), m.nbytes) for m in moves(p, {a: WIDE[a] for a in p.cuts}, mesh)]
+                    if i < 3 and set(choice[i].cuts) == set(p.cuts):
+                        edges += [((i + 1, p), 0)]*(p == choice[i])
+                    elif i < 3:
+                        try:
+                            edges.append(((i + 1, matmul(p, choice[i])), 0))
+                        except ValueError:
+                            pass
+                    for node, nbytes in edges:
+                        best[node] = min(best.get(node, math.inf), spent + nbytes)
+            assert f.cost == best[3, Placement(target)] == sum(m.nbytes for m in f.moves)
+
+
+def test_every_layout_of_a_search_computes_the_layer():
+    mesh, rng = {"t": 4}, np.random.default_rng(9)
+    X, A, B = (rng.integers(-3, 4, [WIDE[a] for a in axes]) for axes in ("BD", "DF", "FE"))
+    want = np.maximum(X @ A, 0) @ B
+    for f in search("B D", [MLP[0], MLP[1] + ["B/t F"], MLP[2]], "B E", WIDE, mesh, itemsize=8):
+        a, s, b = f.choice
+        weights = [{axis: WIDE[axis] for axis in p.cuts} for p in (a, b)]
+
+        def program(comm, x):
+            def go(x, at, want):
+                """The moves of the search from here until this is true."""
+                while not want(at):
+                    move = route.pop(0)
+                    x, at = step(comm, x, move, mesh, {axis: WIDE[axis] for axis in move.source.cuts}), move.target
+                return x, at
+
+            route, at = list(f.moves), Placement("B D")
+            x, at = go(x, at, lambda p: fits(p, a))
+            x, at = go(x @ A[a.slices(weights[0], mesh, comm.rank)], matmul(at, a), lambda p: p == s)
+            x, at = go(np.maximum(x, 0), at, lambda p: fits(p, b))
+            x, at = go(x @ B[b.slices(weights[1], mesh, comm.rank)], matmul(at, b), lambda p: p == Placement("B E"))
+            assert not route
+            return x
+
+        out = run(program, [X]*4)
+        assert all(np.array_equal(y, want) for y in out.results) and set(out.sent()) == {f.cost}, f.choice
+
+
+def fits(p, weight):
+    try:
+        return bool(matmul(p, weight))
+    except ValueError:
+        return False
+
+
+def test_a_search_on_two_axes_and_in_seconds():
+    mesh, shape = {"x": 2, "t": 4}, {**WIDE, "B": 32}          # 16 sequences on each of x
+    steps = [MLP[0], ["B/x F/t", "B/x F"], MLP[2]]
+    found = search("B/x D", steps, "B/x E", shape, mesh)
+    assert [f.cost/UNIT for f in found] == [2, 5, 5, 6, 6, 9, 9, 10]
+    assert all(m.axis == "t" for m in found[0].moves)
+    timed = search("B/x D", steps, "B/x E", shape, mesh, beta={"x": 1, "t": 4})
+    assert timed[0].choice == found[0].choice and timed[0].cost == found[0].cost/4
+
+
+def test_a_function_of_a_partial_sum_is_refused():
+    with pytest.raises(ValueError, match="a function of 'B F {t}'; allowed: a placement without partial"):
+        search("B D", [["D/t F"], ["B F {t}"], ["F E"]], "B E", WIDE, {"t": 4})
