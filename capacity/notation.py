@@ -25,6 +25,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     vocab=("V", "tokens in the vocabulary"),
     seq_len=("S", "tokens in a sequence"),
     context=(r"\bar S", "keys that a query attends to, on average"),
+    layer_params=(r"\Psi_{\ell}", "parameters of one layer"),
     # the job
     tokens=("D", "training tokens"),
     batch_tokens=("B", "tokens in one optimizer step"),
@@ -69,6 +70,8 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     pp=("p", "pipeline stages"),
     dp=("d", "data-parallel ranks"),
     microbatches=("m", "micro-batches per step"),
+    all_reduces=(r"k_{\mathrm{r}}", "all-reduces of the residual stream in one layer"),
+    work_ratio=("R", "time of the computation over time of the communication"),
     head_dim=(r"d_{\mathrm{h}}", "numbers in one head of a query or key"),
     visible=(r"\mu", "share of the query-key pairs of a block that are computed"),
     block_time=(r"T_{\mathrm{a}}", "time of the queries' work on one block of keys"),

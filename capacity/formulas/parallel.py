@@ -45,6 +45,40 @@ def sparse_all_gather_gain(P: Group, kept: Fraction, grad: Bytes, *, index: Byte
     return 2*grad/(P*kept*(grad + index))
 
 
+# tensor parallelism
+@formula(chapter="15-tensor-parallelism-linearity", source="shoeybi2019")
+def tensor_parallel_bytes(microbatch_tokens: Ratio, hidden: Count, tp: Count, element_bytes: Bytes,
+                          all_reduces: Count) -> Bytes:
+    """Bytes that each tensor-parallel rank sends for one layer.
+
+    Two all-reduces forward and two backward; two more if the forward pass is done again.
+    """
+    return 2*all_reduces*microbatch_tokens*hidden*element_bytes*(tp - 1)/tp
+
+
+@formula(chapter="15-tensor-parallelism-linearity", source="derived")
+def tensor_parallel_ratio(layer_params: Count, hidden: Count, tp: Group, element_bytes: Bytes, peak: FlopsPerSecond,
+                          beta: BytesPerSecond) -> Ratio:
+    """Arithmetic over communication in a layer's forward pass, in time: no batch and no sequence in it.
+
+    Counts the weights, not the scores of attention; latency is left out.  Backward the ratio is twice this.
+    """
+    return layer_params*beta/(2*element_bytes*hidden*(tp - 1)*peak)
+
+
+@formula(chapter="15-tensor-parallelism-linearity", source="austin2025")
+def max_tensor_parallel(layer_params: Count, hidden: Count, element_bytes: Bytes, peak: FlopsPerSecond,
+                        beta: BytesPerSecond, work_ratio: Ratio) -> Ratio:
+    """Ranks that may share a layer while `tensor_parallel_ratio` is at least `work_ratio`, as a real number."""
+    return 1 + layer_params*beta/(2*element_bytes*hidden*peak*work_ratio)
+
+
+@formula(chapter="15-tensor-parallelism-linearity", source="derived")
+def columns_to_hide_gather(element_bytes: Bytes, peak: FlopsPerSecond, beta: BytesPerSecond) -> Ratio:
+    """Columns of the weight on a rank above which a ring all-gather of the input hides behind the product."""
+    return element_bytes*peak/(2*beta)
+
+
 # context parallelism
 @formula(chapter="17-sequence-parallelism-decomposability", source="liu2023")
 def ring_attention_bytes(seq_len: Count, kv_width: Count, P: Count, element_bytes: Bytes) -> Bytes:
