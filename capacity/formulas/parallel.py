@@ -58,25 +58,26 @@ def tensor_parallel_bytes(microbatch_tokens: Ratio, hidden: Count, tp: Count, el
 
 @formula(chapter="15-tensor-parallelism-linearity", source="derived")
 def tensor_parallel_ratio(layer_params: Count, hidden: Count, tp: Group, element_bytes: Bytes, peak: FlopsPerSecond,
-                          beta: BytesPerSecond) -> Ratio:
+                          beta: BytesPerSecond, *, multiply_add: Flops = 2) -> Ratio:
     """Arithmetic over communication in a layer's forward pass, in time: no batch and no sequence in it.
 
     Counts the weights, not the scores of attention; latency is left out.  Backward the ratio is twice this.
     """
-    return layer_params*beta/(2*element_bytes*hidden*(tp - 1)*peak)
+    return multiply_add*layer_params*beta/(4*element_bytes*hidden*(tp - 1)*peak)
 
 
 @formula(chapter="15-tensor-parallelism-linearity", source="austin2025")
 def max_tensor_parallel(layer_params: Count, hidden: Count, element_bytes: Bytes, peak: FlopsPerSecond,
-                        beta: BytesPerSecond, work_ratio: Ratio) -> Ratio:
+                        beta: BytesPerSecond, work_ratio: Ratio, *, multiply_add: Flops = 2) -> Ratio:
     """Ranks that may share a layer while `tensor_parallel_ratio` is at least `work_ratio`, as a real number."""
-    return 1 + layer_params*beta/(2*element_bytes*hidden*peak*work_ratio)
+    return 1 + multiply_add*layer_params*beta/(4*element_bytes*hidden*peak*work_ratio)
 
 
 @formula(chapter="15-tensor-parallelism-linearity", source="derived")
-def columns_to_hide_gather(element_bytes: Bytes, peak: FlopsPerSecond, beta: BytesPerSecond) -> Ratio:
+def columns_to_hide_gather(element_bytes: Bytes, peak: FlopsPerSecond, beta: BytesPerSecond,
+                           *, multiply_add: Flops = 2) -> Ratio:
     """Columns of the weight on a rank above which a ring all-gather of the input hides behind the product."""
-    return element_bytes*peak/(2*beta)
+    return element_bytes*peak/(multiply_add*beta)
 
 
 # context parallelism
