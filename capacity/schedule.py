@@ -2,12 +2,11 @@
 
     simulate(one_f_one_b(p=4, m=8), F=1, I=1, W=1).makespan        # 33 = (m + p - 1)(F + I + W)
 
-A schedule is an order of operations for each device.  Nothing in it says when: an operation starts as soon as its
-device is free and what it needs is there.  Whoever types an order can have it checked: one that lacks an operation,
-has it twice or waits for itself is Infeasible, with the reason.
+A schedule is an order of operations for each device.  Nothing in it says when: an operation starts
+as soon as its device is free and what it needs is there.  Any order that is typed in is checked.
 
-A witness: it knows orders and clocks, and no formula.  Letters: p devices, m micro-batches, v chunks of the model
-on each device, so p v stages, numbered 0, 1, ... as the forward pass meets them.
+A witness: it knows orders and clocks, and no formula.  Letters: p devices, m micro-batches, v
+chunks of the model on each device, so p v stages, numbered 0, 1, ... as the forward pass meets them.
 """
 from collections import defaultdict, deque
 from dataclasses import dataclass
@@ -16,17 +15,17 @@ from functools import reduce
 from itertools import accumulate, chain, count, product
 from math import inf
 from numbers import Integral
-from operator import add
+from operator import add, sub
 from typing import Any, NamedTuple
 
 
 class Infeasible(ValueError):
-    """No clock can run this order; the message says which operation is wrong, or who waits for whom."""
+    """No clock can run this order: the message says which operation is wrong, or who waits for it."""
 
 
 class Op(NamedTuple):
     """One operation on one micro-batch: kind "F" forward, "B" backward, or the two halves of "B":
-    "I" the gradient of the input, which the stage before waits for, and "W" the gradient of the weights."""
+    "I" the gradient of the input, for which the stage before waits, "W" that of the weights."""
     kind: str
     stage: int
     microbatch: int
@@ -37,11 +36,10 @@ class Op(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """`orders[d]`: what device d does, in this order.  A slot is an Op, or a tuple of Ops that run overlapped as one.
+    """orders[d]: what device d does, in this order: an Op, or a tuple of Ops run overlapped as one.
 
-    chunks: stages on each device.  The stages lie where the orders put them, each on one device; but in two
-    directions if the second half of the micro-batches finds every stage on the mirrored device p-1-d.
-    `simulate` checks all of this.
+    chunks: stages on each device.  The stages lie where the orders put them, each on one device; or
+    on two, if the second half of the micro-batches goes through the mirrored devices p-1-d.
     """
     name: str
     orders: tuple
@@ -51,75 +49,74 @@ class Schedule:
         object.__setattr__(self, "orders", tuple(map(tuple, self.orders)))
 
 
-# The schedules.  All raise ValueError for a p, m or v that is not 1, 2, ... or that they cannot do.
+# The schedules.  ValueError for a p, m or v that is not 1, 2, ... or that the schedule cannot do.
 
 def gpipe(p, m):
     """All forwards, then all backwards: m activations on every device."""
     _counts(p=p, m=m)
-    return Schedule("GPipe", [_alternate(_each("F", s, m), _each("B", s, m), m) for s in range(p)])
+    return Schedule("GPipe", [_play("F0 "*m + "B0 "*m, [(s, 0)]) for s in range(p)])
 
 
 def one_f_one_b(p, m):
-    """Device s does p-s-1 forwards, then one forward and one backward in turn: min(m, p-s) activations."""
+    """Device s does p-s-1 forwards, then forward and backward in turn: min(m, p-s) activations."""
     _counts(p=p, m=m)
-    return Schedule("1F1B", [_alternate(_each("F", s, m), _each("B", s, m), p-s-1) for s in range(p)])
+    return Schedule("1F1B", [
+        _play(_alternate(["F0"]*m, ["B0"]*m, p-s-1), [(s, 0)]) for s in range(p)])
 
 
 def interleaved(p, m, v):
-    """1F1B with stages s, p+s, 2p+s, ... on device s, in groups of p micro-batches: Megatron's order.
+    """1F1B in groups of p micro-batches, with stages s, p+s, 2p+s, ... on device s: as Megatron.
 
-    Device s does 2(p-s-1) + (v-1)p forwards first, so device 0 holds p + (p-1)/v activations: at v = 1 more than
-    1F1B, which gains nothing from them.  ValueError unless p divides m.
+    Device s does 2(p-s-1) + (v-1)p forwards first, so device 0 holds min(m, p + (p-1)/v)
+    activations: with v = 1 more than 1F1B, for nothing.  ValueError unless p divides m.
     """
     _counts(p=p, m=m, v=v)
     if m % p:
         raise ValueError(f"m = {m}; allowed: a multiple of p = {p}")
-
-    def passes(kind, s, chunks):
-        return [[Op(kind, c*p + s, j)] for group in range(0, m, p) for c in chunks for j in range(group, group + p)]
+    forwards, backwards = ([f"{kind}{c}" for c in chunks for _ in range(p)]*(m//p)
+                           for kind, chunks in (("F", range(v)), ("B", reversed(range(v)))))
     return Schedule("Interleaved 1F1B", [
-        _alternate(passes("F", s, range(v)), passes("B", s, range(v)[::-1]), 2*(p-s-1) + (v-1)*p)
-        for s in range(p)], chunks=v)
+        _play(_alternate(forwards, backwards, 2*(p-s-1) + (v-1)*p),
+              [(c*p + s, 0) for c in range(v)]) for s in range(p)], chunks=v)
 
 
 def zb_h1(p, m):
-    """1F1B with the backward split: device s puts its weight gradients s micro-batches late, into the drain.
+    """1F1B with the backward split; device s does its weight gradients s micro-batches late.
 
-    p activations on every device.  Qi et al. 2024, arXiv:2401.10241, by hand.
+    min(m, p) activations on every device.  The handcrafted order of Qi et al., arXiv:2401.10241.
     """
     _counts(p=p, m=m)
-    return Schedule("ZB-H1", [_zero_bubble(s, m, p-s-1, s) for s in range(p)])
+    return Schedule("ZB-H1", [_lagging(s, m, warmup=p-s-1, lag=s) for s in range(p)])
 
 
 def zb_h2(p, m):
-    """ZB-H1 with twice the lag, 2s, and 2(p-s)-1 forwards before the first backward: 2p-1 activations."""
+    """ZB-H1 with lag 2s, and 2(p-s)-1 forwards before a backward: min(m, 2p-1) activations."""
     _counts(p=p, m=m)
-    return Schedule("ZB-H2", [_zero_bubble(s, m, 2*(p-s-1), 2*s) for s in range(p)])
+    return Schedule("ZB-H2", [_lagging(s, m, warmup=2*(p-s-1), lag=2*s) for s in range(p)])
 
 
 def zb_v(p, m):
-    """Stages d and 2p-1-d on device d, the backward split: p activations on every device, no bubble if F = I = W.
+    """Stages d and 2p-1-d on device d, the backward split: p activations on every device.
 
-    The order of torch's ScheduleZBVZeroBubble; for m < 2p-1 it is that of 2p-1 without what is too much.
-    Qi et al. 2024, arXiv:2405.15362.
+    Made for m >= 2p-1; a smaller m takes what it has of that order.  Qi et al., arXiv:2405.15362.
     """
     _counts(p=p, m=m)
+    n = max(m, 2*p-1)
 
     def order(d):
-        n, r = max(m, 2*p-1), p - d
-        program = (["F0"]*(2*r-1) + ["F1", "F0"]*d + ["F1", "I1", "W1"]*r
-                   + ["F0", "I0", "W0", "F1", "I1", "W1"]*(n-2*p+1+d)
-                   + ["I0", "W0", "F1", "I1", "W1"]*(r-1)
-                   + ["I0", "I1"]*d + ["I0", "W0"]*r + ["W1"]*d + ["W0"]*d)
+        r = p - d
+        program = ("F0 "*(2*r-1) + "F1 F0 "*d + "F1 I1 W1 "*r
+                   + "F0 I0 W0 F1 I1 W1 "*(n-p-r+1) + "I0 W0 F1 I1 W1 "*(r-1)
+                   + "I0 I1 "*d + "I0 W0 "*r + "W1 "*d + "W0 "*d)
         return [op for op in _play(program, [(d, 0), (2*p-1-d, 0)]) if op.microbatch < m]
-    return Schedule("ZB-V", [order(d) for d in range(p)], chunks=2)
+    return Schedule("ZB-V", map(order, range(p)), chunks=2)
 
 
 def dualpipe(p, m):
-    """Half of the micro-batches from either end, every stage on two devices, forwards overlapped with backwards.
+    """Half of the micro-batches enter at each end; forwards run overlapped with backwards.
 
-    p+1 activations, and the parameters twice.  DeepSeek's eight steps, github.com/deepseek-ai/DualPipe.
-    ValueError unless p and m are even and m is at least 2p.
+    p+1 activations on every device, and stages d and p-1-d: the parameters twice.  The eight steps
+    of github.com/deepseek-ai/DualPipe.  ValueError unless p and m are even and m is at least 2p.
     """
     _counts(p=p, m=m)
     if p % 2:
@@ -128,16 +125,16 @@ def dualpipe(p, m):
         raise ValueError(f"m = {m}; allowed: an even number, at least 2p = {2*p}")
 
     def order(d):
-        near = min(d, p-1-d)                               # devices between this one and its end of the pipeline
+        near = min(d, p-1-d)                               # devices between this one and the end
         far = p//2 - 1 - near                              # and between it and the middle
-        main = [("F0", "B1"), ("F1", "B0")]*(m//2 - p + near + 1)
-        program = (["F0"]*2*far + ["F0", "F1"]*(near + 1) + ["I1", "W", "F1"]*far
-                   + (main if far else ["F0", "B1", *main[1:]]) + ["B1", ("F1", "B0")]*far
-                   + (["B1", "B0"]*(near + 1))[:near + 1] + (["I1", "I0"]*(near + 1))[-near - 1:]
-                   + ["W", "I0"]*far + ["W"]*(near + 1))
         ways = [(d, 0), (p-1-d, m//2)]
+        program = ("F0 "*2*far + "F0 F1 "*(near+1) + "I1 W F1 "*far
+                   + ("F0&B1 " if far else "F0 B1 ") + "F1&B0 " + "F0&B1 F1&B0 "*(m//2 - p + near)
+                   + "B1 F1&B0 "*far
+                   + ("B1 B0 "*p)[:3*(near+1)] + ("I1 I0 "*p)[-3*(near+1):]
+                   + "W I0 "*far + "W "*(near+1))
         return _play(program, ways if d == near else ways[::-1])
-    return Schedule("DualPipe", [order(d) for d in range(p)])
+    return Schedule("DualPipe", map(order, range(p)))
 
 
 def _counts(**counts):
@@ -146,49 +143,46 @@ def _counts(**counts):
             raise ValueError(f"{name} = {value!r}; allowed: 1, 2, ...")
 
 
-def _each(kind, stage, m):
-    return [[Op(kind, stage, j)] for j in range(m)]
-
-
 def _alternate(forwards, backwards, warmup):
-    """The first `warmup` forwards, then forward and backward in turn, then the backwards left over."""
+    """The program: `warmup` forwards, forward and backward in turn, the backwards left over."""
+    warmup = min(warmup, len(forwards))
     pairs = chain(*zip(forwards[warmup:], backwards))
-    return [*chain(*forwards[:warmup], *pairs, *backwards[max(len(forwards) - warmup, 0):])]
+    return " ".join([*forwards[:warmup], *pairs, *backwards[len(forwards) - warmup:]])
 
 
-def _zero_bubble(s, m, warmup, lag):
-    """`warmup` forwards, then a forward while there is one and an input gradient in turn, W `lag` steps later."""
-    warmup, lag = min(warmup, m), min(lag, m)
-    turns = [["F0"]*(i < m - warmup) + ["I0"] + ["W0"]*(i >= lag) for i in range(m)]
-    return _play(["F0"]*warmup + [*chain(*turns)] + ["W0"]*lag, [(s, 0)])
+def _lagging(s, m, warmup, lag):
+    """The slots of a stage whose weight gradient comes `lag` micro-batches after the input's."""
+    lag = min(lag, m)
+    program = _alternate(["F0"]*m, ["I0"]*lag + ["I0 W0"]*(m-lag), warmup) + " W0"*lag
+    return _play(program, [(s, 0)])
 
 
 def _play(program, ways):
-    """The slots of a program of steps such as "F0", the next forward on way 0, "W", the oldest weight gradient
-    that is owed, or ("F0", "B1"), both at once; ways: the stage and the first micro-batch of way 0, 1, ..."""
-    turn = {kind + str(way): count(first) for way, (_, first) in enumerate(ways) for kind in "FBW"}
+    """The slots of a program: F0 the next forward on way 0, W the oldest weight gradient owed,
+    F0&B1 both at once; ways: the stage and the first micro-batch of way 0, 1, ..."""
+    turn = {f"{kind}{way}": count(first) for way, (_, first) in enumerate(ways) for kind in "FBW"}
     owed = deque()
 
     def op(step):
         if step == "W":
             return owed.popleft()
-        kind, stage = step[0], ways[int(step[1])][0]
-        j = next(turn[step.replace("I", "B")])
-        if kind == "I":
+        stage, j = ways[int(step[1:])][0], next(turn[step.replace("I", "B")])
+        if step[0] == "I":
             owed.append(Op("W", stage, j))
-        return Op(kind, stage, j)
-    return [op(step) if isinstance(step, str) else tuple(map(op, step)) for step in program]
+        return Op(step[0], stage, j)
+    return [tuple(map(op, slot.split("&"))) if "&" in slot else op(slot)
+            for slot in program.split()]
 
 
 # The clock.
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """When everything happened.  Lists have an entry for each device; times are in the unit of the durations.
+    """When everything happened, in the unit of the durations; lists have an entry for each device.
 
-    start, end: dicts from Op to time.  makespan: when the last device is done.  spans: from a device's first start
-    to its last end; busy: what it worked of that.  peak_activations: how many activations of one micro-batch on one
-    device it holds at most: 1/chunks more at every F, less at every B or W.
+    start, end: dicts from Op to time.  makespan: when the last device is done.  spans: from a
+    device's first start to its last end; busy: what it worked of that.  peak_activations: the most
+    it held, of one micro-batch on one device: 1/chunks more at every F, less at every B or W.
     """
     schedule: Schedule
     start: dict
@@ -202,30 +196,31 @@ class Timeline:
         return f"<{self.schedule.name} on {len(self.busy)} devices: time {self.makespan}>"
 
     def idle(self, of="total"):
-        """The idle part of all devices' time up to the makespan: of "total" that time, or of "ideal", the work."""
+        """Idle time up to the makespan, over all devices' time ("total") or their work ("ideal")."""
         if of not in ("total", "ideal"):
             raise ValueError(f"of = {of!r}; allowed: 'total', 'ideal'")
         total, work = len(self.busy)*self.makespan, sum(self.busy)
         return (total - work)/(total if of == "total" else work)
 
 
-def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):         # noqa: E741
-    """Run a schedule: every slot starts when its device is free and all that it needs is there.  -> Timeline
+def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
+    """Run a schedule: a slot starts when its device is free and all it needs is there.  -> Timeline
 
     F(s, j) needs F(s-1, j); B and I need F(s, j) and B or I of (s+1, j); W needs I.
 
-    F, I, W, B: time of one micro-batch on one device, of which a chunk takes 1/v, or a list with the time of each
-    stage.  B None: I + W.  pair: time of an overlapped slot; None: the sum of its operations.  send: added when
-    what is needed comes from another device.  All in one unit: numbers, Fractions (times are exact then) or
-    symbols, with maximum=sympy.Max.
+    F, I, W, B: time of one micro-batch on one device, of which a chunk takes 1/chunks; or a list,
+    the time of each stage.  B None: I + W.  pair: time of an overlapped slot; None: the sum of its
+    parts.  send: added when what is needed comes from another device.  All in one unit: numbers,
+    Fractions (times are exact then) or symbols, with maximum=sympy.Max.
 
-    Infeasible: see there.  ValueError for a time below 0, a list of another length, a kind or stage that is none.
+    Infeasible for an order with an operation missing, twice, on the wrong device, or that waits for
+    itself.  ValueError for a time below 0, a list of another length, an Op or slot that is none.
     """
     p, v = len(schedule.orders), schedule.chunks
-    _counts(chunks=v)
+    _counts(devices=p, chunks=v)
     orders = [[_slot(slot, d, p*v) for slot in order] for d, order in enumerate(schedule.orders)]
     home = _homes(orders, p*v)
-    times = {"F": _times("F", F, v, p*v), "I": _times("I", I, v, p*v), "W": _times("W", W, v, p*v)}
+    times = {kind: _times(kind, time, v, p*v) for kind, time in zip("FIW", (F, I, W))}
     times["B"] = [*map(add, times["I"], times["W"])] if B is None else _times("B", B, v, p*v)
     pair, send = pair if pair is None else _part("pair", pair, v), _part("send", send, 1)
 
@@ -235,11 +230,10 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):  
             return [Op("F", s-1, j)] if s else []
         if kind == "W":
             return [Op("I", s, j)]
-        after = [op for op in (Op("B", s+1, j), Op("I", s+1, j)) if op in home]
-        return [Op("F", s, j), *after]
+        return [Op("F", s, j), *(x for x in (Op("B", s+1, j), Op("I", s+1, j)) if x in home)]
 
     start, end, busy = {}, {}, [0]*p
-    done, free, begun = [0]*p, [0]*p, [0]*p                # slots done, end of the last, start of the first
+    done, free, first = [0]*p, [0]*p, [0]*p                # slots done, when free, the first start
     waits, wake, ready = {}, defaultdict(list), deque(range(p))
     while ready:
         d = ready.popleft()
@@ -253,23 +247,25 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):  
                 break
             there = [end[x] if home[x] == d else end[x] + send for _, x in needed]
             begin = reduce(maximum, [free[d], *there])
-            took = pair if pair is not None and len(slot) > 1 else sum(times[op.kind][op.stage] for op in slot)
-            begun[d] = begun[d] if done[d] else begin
+            took = sum(times[op.kind][op.stage] for op in slot)
+            if pair is not None and len(slot) > 1:
+                took = pair
+            first[d] = first[d] if done[d] else begin
             free[d], busy[d], done[d] = begin + took, busy[d] + took, done[d] + 1
             for op in slot:
                 start[op], end[op] = begin, free[d]
                 ready.extend(wake.pop(op, ()))
     if waits:
         raise Infeasible(_cycle(waits, home))
-    return Timeline(schedule, start, end, reduce(maximum, free), [b - a for a, b in zip(begun, free)], busy,
+    return Timeline(schedule, start, end, reduce(maximum, free), [*map(sub, free, first)], busy,
                     [_peak(order, v) for order in orders])
 
 
 def flow_shop(first, second, maximum=max):
-    """When the second machine ends each job, if it takes them in the order in which the first ends them.
+    """When the second machine ends each job, taking them in the order in which the first ends them.
 
-    first, second: times of job 0, 1, ... on the two machines, in one unit.  ValueError for lists of different
-    lengths or a time below 0.
+    first, second: times of job 0, 1, ... on the two machines, in one unit.  ValueError for lists of
+    different lengths, or a time below 0.
     """
     if len(first) != len(second):
         raise ValueError(f"second has {len(second)} times; allowed: {len(first)}, as first")
@@ -291,7 +287,8 @@ def _slot(slot, device, stages):
         if op.stage not in range(stages):
             raise ValueError(f"stage = {op.stage!r} on device {device}; allowed: 0 to {stages - 1}")
         if not (isinstance(op.microbatch, Integral) and op.microbatch >= 0):
-            raise ValueError(f"microbatch = {op.microbatch!r} on device {device}; allowed: 0, 1, ...")
+            raise ValueError(f"microbatch = {op.microbatch!r} on device {device}; "
+                             "allowed: 0, 1, ...")
     return tuple(ops)
 
 
@@ -305,10 +302,10 @@ def _homes(orders, stages):
             home[op] = d
     m = 1 + max((op.microbatch for op in home), default=0)
     for j, s in product(range(m), range(stages)):
-        kinds = "".join(kind for kind in "FBIW" if Op(kind, s, j) in home)
-        if kinds not in ("FB", "FIW"):
-            raise Infeasible(f"stage {s}, micro-batch {j} has {', '.join(kinds) or 'no operation'}; "
-                             "allowed: F and B, or F, I and W")
+        kinds = [kind for kind in "FBIW" if Op(kind, s, j) in home]
+        if "".join(kinds) not in ("FB", "FIW"):
+            raise Infeasible(f"stage {s}, micro-batch {j} has {' and '.join(kinds) or 'nothing'}; "
+                             "allowed: F and B, or F and I and W")
     there = [home["F", s, 0] for s in range(stages)]
     mirror = [len(orders) - 1 - d for d in there]
     last = mirror if [home["F", s, m-1] for s in range(stages)] == mirror else there
@@ -332,7 +329,7 @@ def _part(name, time, chunks):
     """time/chunks, exact for ints."""
     try:
         ok = bool(0 <= time < inf)
-    except TypeError:                                      # a symbol cannot tell, a text must not pass
+    except TypeError:                                      # a symbol cannot tell
         ok = hasattr(time, "free_symbols")
     if not ok:
         raise ValueError(f"{name} = {time!r}; allowed: a time, at least 0")
@@ -342,7 +339,7 @@ def _part(name, time, chunks):
 
 
 def _peak(order, chunks):
-    """The most activations held at once; in an overlapped slot the new one comes before the old one goes."""
+    """The most activations held; in a slot the new one comes before the old one goes."""
     held = accumulate(change for slot in order for change in sorted(
         ((op.kind == "F") - (op.kind in "BW") for op in slot), reverse=True))
     peak = max(held, default=0)
@@ -350,10 +347,11 @@ def _peak(order, chunks):
 
 
 def _cycle(waits, home):
-    """The circle of devices, in words; waits: device -> (the op at its head, the op that it waits for)."""
+    """The circle of devices in words; waits: device -> (op at its head, op it waits for)."""
     path, d = [], next(iter(waits))
     while d not in path:
         path.append(d)
         d = home[waits[d][1]]
-    steps = [f"waits at {waits[d][0]} for {waits[d][1]} on device {home[waits[d][1]]}" for d in path[path.index(d):]]
+    steps = [f"waits at {waits[d][0]} for {waits[d][1]} on device {home[waits[d][1]]}"
+             for d in path[path.index(d):]]
     return f"device {d} " + ", which ".join(steps)
