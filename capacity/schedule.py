@@ -5,8 +5,8 @@
 A schedule is an order of operations for each device.  Nothing in it says when: an operation starts
 as soon as its device is free and what it needs is there.  Any order that is typed in is checked.
 
-A witness: it knows orders and clocks, and no formula.  Letters: p devices, m micro-batches, v
-chunks of the model on each device, so p v stages, numbered 0, 1, ... as the forward pass meets them.
+A witness: it knows orders and clocks, and no formula.  Letters: p devices, m micro-batches,
+v chunks of the model on a device, so p v stages, numbered 0, 1, ... as the forward meets them.
 """
 from collections import defaultdict, deque
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 
 class Infeasible(ValueError):
-    """No clock can run this order: the message says which operation is wrong, or who waits for it."""
+    """No clock can run this order: the message says which operation is wrong, or who waits."""
 
 
 class Op(NamedTuple):
@@ -196,7 +196,7 @@ class Timeline:
         return f"<{self.schedule.name} on {len(self.busy)} devices: time {self.makespan}>"
 
     def idle(self, of="total"):
-        """Idle time up to the makespan, over all devices' time ("total") or their work ("ideal")."""
+        """Idle time up to the makespan, over all time ("total") or the work ("ideal")."""
         if of not in ("total", "ideal"):
             raise ValueError(f"of = {of!r}; allowed: 'total', 'ideal'")
         total, work = len(self.busy)*self.makespan, sum(self.busy)
