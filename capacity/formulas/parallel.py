@@ -36,7 +36,8 @@ def accumulated_step_time(forward: Seconds, backward: Seconds, comm: Seconds, bu
 
     `forward` and `backward` are times of one micro-batch, `comm` is the time of one all-reduce of the gradient.
     """
-    return microbatches*(forward + backward) + maximum(comm/buckets, comm - backward*(buckets - 1)/buckets)
+    return ((microbatches - 1)*(forward + backward)
+            + forward + maximum(backward + comm/buckets, backward/buckets + comm))
 
 
 @formula(chapter="14-data-parallelism-associativity", source="derived")
