@@ -1,1 +1,74 @@
-"""Idle time, activations and messages of pipeline schedules."""
+"""Idle time, activations and messages of pipeline schedules.
+
+Times are those of one micro-batch on one device, the same on every device; devices do the same amount of work.
+"""
+from __future__ import annotations
+
+from ..algebra import maximum, minimum
+from ..formula import formula
+from ..units import Bytes, Count, Index, Ratio, Seconds
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
+def pipeline_time(pp: Count, microbatches: Count, chunks: Count, forward: Seconds, backward: Seconds) -> Seconds:
+    """Time of a step if the backward pass is not split: GPipe and 1F1B with one stage a device, or interleaved 1F1B.
+
+    No order is faster on devices s, s + p, s + 2p, ... in a loop.  Interleaved: p divides m.
+    """
+    return (microbatches + (pp - 1)/chunks)*(forward + backward)
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
+def pipeline_idle_of_ideal(pp: Count, microbatches: Count, chunks: Count) -> Ratio:
+    """Idle time over working time in `pipeline_time`; over all of the time it is `pipeline_bubble(p, v m)`."""
+    return (pp - 1)/(chunks*microbatches)
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
+def one_f_one_b_activations(pp: Count, microbatches: Count, stage: Index) -> Ratio:
+    """Micro-batches whose activations stage s of a 1F1B pipeline holds at most."""
+    return minimum(microbatches, pp - stage)
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
+def interleaved_activations(pp: Count, microbatches: Count, chunks: Count, stage: Index) -> Ratio:
+    """Activations that device s of interleaved 1F1B holds at most, in those of one micro-batch on all of a device."""
+    return minimum(microbatches, pp + (pp - 1 - 2*stage)/chunks)
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="qi2024")
+def split_backward_span(pp: Count, microbatches: Count, forward: Seconds, input_grad: Seconds, weight_grad: Seconds,
+                        lag: Ratio) -> Seconds:
+    """Time from the first stage's first operation to its last, when stage s puts weight gradients off by lag s.
+
+    ZB-H1 has lag 1 and wants p micro-batches, ZB-H2 has lag 2 and wants 2p - 1.  Weight gradients no longer than
+    forwards.
+    """
+    return microbatches*(forward + input_grad + weight_grad) + (pp - 1)*(forward + input_grad - lag*weight_grad)
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="derived")
+def split_backward_time(pp: Count, microbatches: Count, forward: Seconds, input_grad: Seconds, weight_grad: Seconds,
+                        lag: Ratio) -> Seconds:
+    """Time of a step from the first operation anywhere to the last; see `split_backward_span`."""
+    return (microbatches*(forward + input_grad + weight_grad)
+            + (pp - 1)*(forward + maximum(0, input_grad - lag*weight_grad)))
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
+def pipeline_egress(microbatches: Count, chunks: Count, microbatch_tokens: Count, hidden: Count,
+                    element_bytes: Bytes) -> Bytes:
+    """Bytes an inner device sends per step: an activation forwards and a gradient backwards per micro-batch and stage."""
+    return 2*microbatches*chunks*microbatch_tokens*hidden*element_bytes
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="derived")
+def one_f_one_b_period(pp: Count, forward: Seconds, backward: Seconds, send_time: Seconds) -> Seconds:
+    """Time per micro-batch of a long 1F1B step whose messages nothing hides."""
+    return forward + backward + 2*send_time*(pp - 1)/pp
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="derived")
+def bubble_at_fixed_batch(P: Count, tp: Count, pp: Count, microbatch_tokens: Count, batch_tokens: Count) -> Ratio:
+    """Idle over working time of 1F1B when P devices share one batch, and data parallelism takes what tp and pp leave."""
+    return (1 - 1/pp)*P*microbatch_tokens/(tp*batch_tokens)
