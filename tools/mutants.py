@@ -32,7 +32,7 @@ import capacity
 import capacity.formulas
 from capacity.formula import REGISTRY
 
-capacity.explore = capacity.stepper = lambda *args, **kwargs: None         # pictures notice nothing
+capacity.explore = capacity.stepper = capacity.explore_schedules = lambda *args, **kwargs: None    # they notice nothing
 
 SECONDS = 60                                    # a mutant that makes its chapter run longer than this is noticed
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}

@@ -1,0 +1,149 @@
+/* Keeps every <figure class="cx-gantt" data-spec="..."> alive: the orders of a pipeline, the clock that runs them and
+   the chart. It is capacity/gantt.py, function by function: a test compares them. */
+addEventListener("DOMContentLoaded", () => {
+  "use strict";
+  const { escape, fixed, width, most, words, stroke, frame, legend, el, ink, on, PAPER, BLACK, SOFT } = cx;
+  const COLORS = { F: "compute", B: "limit", I: "limit", W: "measured" }, PALE = ["1", ".42", ".3", ".2"];
+
+  // ---- an order out of the text that code() in Python wrote
+  function decode(text) {
+    let [stages, order] = text.split(" ");
+    while (order.includes("(")) order = order.replace(/\(([^()]*)\)(\d+)/g, (_, x, n) => x.repeat(n));
+    const at = stages.split(",").map((s) => ({ s: s.split("/").map(Number), next: 0, held: [], half: [] }));
+    return order.match(/\w\+*\d*(&\w\+*\d*)*/g).map((slot) => slot.split("&").map((op) => {
+      const [, kind, plus, n] = op.match(/(.)(\+*)(\d*)/), a = at[plus.length], queue = kind === "W" ? a.half : a.held;
+      const j = n ? +n : kind === "F" ? a.next : queue[0];
+      if (kind === "F") { a.next = j + 1; queue.push(j); } else queue.splice(queue.indexOf(j), 1);
+      if (kind === "I") a.half.push(j);
+      return [kind, a.s[0], j, a.s[1]];
+    }));
+  }
+  const chart = ({ at: [, p, m], rows, ...more }) => ({ ...more, p, m, rows: rows.map(decode) });
+
+  // ---- the clock
+  function clock({ p, m, v, rows, peaks }, [F, I, W, share = 1]) {
+    const times = { F: F/v, I: I/v, W: W/v, B: (I + W)/v }, ahead = [], back = [], bars = rows.map(() => []);
+    const there = ([kind, s, j]) => kind === "F" ? (s ? ahead[(s - 1)*m + j] : 0) : kind === "W" ? back[s*m + j]
+      : s < p*v - 1 ? back[(s + 1)*m + j] : ahead[s*m + j];
+    for (let moved = true; moved;) {
+      moved = false;
+      rows.forEach((row, d) => {
+        const done = bars[d];
+        for (const slot of row.slice(done.length)) {
+          const start = Math.max(done.length ? done.at(-1)[1] : 0, ...slot.map(there));
+          if (isNaN(start)) break;
+          const took = slot.reduce((t, [kind]) => t + times[kind], 0), end = start + (slot.length > 1 ? took*share : took);
+          for (const [kind, s, j] of slot) if (kind !== "W") (kind === "F" ? ahead : back)[s*m + j] = end;
+          done.push([start, end, slot]);
+          moved = true;
+        }
+      });
+    }
+    const ends = bars.map((done) => done.at(-1)[1]), work = bars.flat().reduce((t, [a, b]) => t + (b - a), 0);
+    return { bars, makespan: most(ends, 0), work, span: most(ends.map((e, d) => e - bars[d][0][0]), 0), peaks, top: most(peaks, 0) };
+  }
+
+  // ---- words
+  const number = (x) => String(Math.floor(100*x + .5)/100), percent = (x) => Math.floor(1000*x + .5)/10 + " %";
+  function says(D) {
+    const total = D.bars.length*D.makespan, idle = total - D.work;
+    return [number(D.makespan), percent(idle/total), percent(idle/D.work), number(D.span), number(D.top)];
+  }
+  function fill(text, at, D) {
+    const parts = [...says(D), D.peaks.map(number).join(", "), ...at];
+    return text.replace(/\{(\d)\}/g, (_, n) => parts[n]);
+  }
+  const line = (at, D) => `<tr><th scope="row">${escape(at[0])}</th>` +
+    [at[1], at[2], ...says(D)].map((c) => `<td>${c}</td>`).join("") + "</tr>";
+
+  // ---- the picture
+  function picture(S, i, { p, rows, key }, D, W) {
+    const wide = W >= 520, label = (d) => wide ? `device ${d}` : String(d), high = p <= 4 ? 30 : p <= 8 ? 26 : 18;
+    const x0 = width(label(p - 1)) + 8, side = wide ? 112 : 72, long = most(rows.map((r) => r.length), 0);
+    W = Math.max(W, Math.ceil(x0 + side + 3*long));
+    const x1 = W - side, top = number(D.top), k = (x1 - x0)/D.makespan, [head, y2] = legend(S.legends[key], W), y0 = y2 + 22, y1 = y0 + high*p;
+    let out = head + words(x1 + 10, y0 - 7, wide ? "peak activations" : "peak", "start", SOFT), labels = "";
+    const raw = D.makespan/(wide ? 8 : 4), ten = Number("1e" + Math.floor(Math.log10(raw))), step = ten*[1, 2, 5, 10].find((n) => raw <= n*ten*(1 + 1e-9));
+    for (let t = 0; t*step <= D.makespan*(1 + 1e-9); t++) {
+      const x = x0 + k*t*step;
+      out += stroke(`M${fixed(x)} ${y1}v5`, "currentColor", 1, "", 'stroke-opacity=".55"') + words(x, y1 + 18, number(t*step), "middle", BLACK);
+    }
+    out += words((x0 + x1)/2, y1 + 36, "time", "middle", SOFT);
+    const paths = {};
+    D.bars.forEach((bars, d) => {
+      const y = y0 + high*d, bar = (side - 18 - width(top))*D.peaks[d]/D.top;
+      out += words(x0 - 8, y + high/2 + 4, label(d), "end", BLACK) +
+        `<rect x="${fixed(x0)}" y="${fixed(y + 1)}" width="${fixed(x1 - x0)}" height="${fixed(high - 2)}" stroke="${ink("idle")}" stroke-opacity=".5"/>` +
+        `<rect x="${fixed(x1 + 10)}" y="${fixed(y + high/2 - 5)}" width="${fixed(bar)}" height="10" fill="${ink("memory")}"/>` +
+        words(x1 + 14 + bar, y + high/2 + 4, number(D.peaks[d]), "start", BLACK);
+      for (const [a, b, slot] of bars) {
+        const x = x0 + k*a, z = x0 + k*b, h = (high - 2)/slot.length;
+        slot.forEach(([kind, , j, c], n) => {
+          const u = y + 1 + h*n, color = COLORS[kind], style = `fill="${ink(color)}" fill-opacity="${PALE[c]}"`;
+          paths[style] = (paths[style] || "") + `M${fixed(x)} ${fixed(u)}H${fixed(z)}V${fixed(u + h)}H${fixed(x)}Z`;
+          if (h >= 12 && width(String(j)) < z - x)
+            labels += words((x + z)/2, u + h/2 + 4, String(j), "middle", (c ? BLACK : `fill="${on(color)}"`) + ' font-size="11" aria-hidden="true"');
+        });
+      }
+    });
+    for (const style in paths) out += `<path class="cx-op" d="${paths[style]}" ${style} stroke="${PAPER}" stroke-width="${x1 - x0 < 8*long ? .5 : 1}"/>`;
+    return frame(S, W, y1 + 44, out + labels, fill(S.said[0], S.list[i].at, D));
+  }
+
+  // ---- the live figure
+  function mount(figure) {
+    const S = JSON.parse(figure.dataset.spec), charts = [], v = S.sliders.map((s) => s.stops[s.at]);
+    const of = (i) => (charts[i] ||= chart(S.list[i]));
+    const box = el("div", { class: "cx-picture", role: "group", "aria-label": S.title }), table = figure.querySelector("table");
+    const said = el("div", { class: "cx-read", "aria-live": "polite" }), controls = el("div", { class: "cx-controls" });
+    let now = 0, W = 0, queued = 0;
+    const swap = (n, option) => S.list.findIndex(({ at }) => at.every((x, i) => x === (i === n ? option : S.list[now].at[i])));
+    const sets = [], choices = S.options.flatMap((options, n) => {
+      const set = el("fieldset", { class: "cx-choice" }, el("legend", {}, S.choices[n]));
+      sets.push(set);
+      return options.map((option) => {
+        const input = el("input", { type: "radio", name: `${figure.id}-${n}` });
+        input.addEventListener("change", () => { now = swap(n, option); draw(); });
+        set.append(el("label", {}, input, el("span", {}, String(option))));
+        return () => { input.disabled = swap(n, option) < 0; input.checked = S.list[now].at[n] === option; };
+      });
+    });
+    const sliders = S.sliders.map((s, i) => {
+      const id = `${figure.id}-slider-${i}`, out = el("output", { for: id });
+      const input = el("input", { type: "range", id, min: 0, max: s.stops.length - 1, value: s.at, autocomplete: "off" });
+      input.addEventListener("input", later);
+      controls.append(el("label", { for: id }, s.label), out, input);
+      return { reset: () => { input.value = s.at; }, read: () => {
+        v[i] = s.stops[input.value];
+        input.ariaValueText = out.textContent = number(v[i]);
+        input.disabled = i > 2 && !of(now).rows.flat().some((slot) => slot[1]);
+      } };
+    });
+    const reset = el("button", { type: "button" }, "Reset"), details = el("details", {}, el("summary", {}, "All schedules as a table"), el("div", {}, table));
+    reset.addEventListener("click", () => { now = 0; sliders.forEach((s) => s.reset()); draw(); });
+    details.addEventListener("toggle", draw);
+    figure.replaceChildren(el("figcaption", {}, S.title), ...sets, controls, box, said,
+      el("p", { class: "cx-key" }, S.key), el("div", { class: "cx-foot" }, details, reset));
+
+    function later() { if (!queued) queued = requestAnimationFrame(draw); }
+    function draw() {
+      queued = 0;
+      choices.forEach((read) => read());
+      sliders.forEach((s) => s.read());
+      const D = clock(of(now), v), text = fill(S.said[1], S.list[now].at, D);
+      box.innerHTML = picture(S, now, of(now), D, W);
+      box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
+      if (said.innerHTML !== text) said.innerHTML = text;
+      if (details.open) table.tBodies[0].innerHTML = S.list.map(({ at }, i) => line(at, clock(of(i), v))).join("");
+    }
+    function fit() {
+      const w = Math.max(280, Math.min(760, Math.floor(box.clientWidth || 640)));
+      if (w !== W) { W = w; draw(); }
+    }
+    fit();
+    new ResizeObserver(fit).observe(box);
+  }
+
+  cx.gantt = { chart, clock, fill, line, picture };
+  cx.figures("cx-gantt", mount);
+});

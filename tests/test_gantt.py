@@ -1,0 +1,473 @@
+"""Gantt charts: the page's clock is Python's, every operation is drawn once, choices and keys work, bad input is refused by name."""
+import html
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from fractions import Fraction
+
+import matplotlib
+import numpy as np
+import pytest
+import sympy as sp
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.colors import to_hex
+
+import browser
+import capacity
+import javascript
+from capacity import explore_schedules, gantt
+from capacity.draw import COLORS
+from capacity.gantt import SAID, code, fill, number
+from capacity.schedule import Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate, zb_h1, zb_h2, zb_v
+from test_explore import ROOT, alike, assets
+
+ALL = [make(p, m) for make in (one_f_one_b, gpipe, zb_h1, zb_h2, zb_v) for p in (2, 4, 8) for m in (8, 16, 32)] \
+    + [interleaved(p, m, v) for p in (2, 4) for m in (8, 16, 32) for v in (2, 4)] \
+    + [dualpipe(p, m) for p in (4, 8) for m in (16, 32)]
+LAST_FIRST = Schedule("Last first", [[Op("F", 0, j) for j in (1, 0, 2)] + [Op(k, 0, j) for j in (2, 0, 1) for k in "IW"]])
+GALLERY = {
+    "all": lambda: explore_schedules("all", ALL, title="All of them"),
+    "few": lambda: explore_schedules("few", [dualpipe(4, 10), dualpipe(4, 8), one_f_one_b(4, 8), interleaved(4, 8, 3)],
+                                     title='A "pair" & <its> time', F=(1, 2, 1), W=(0, 1, .5), pair=(.6, 1.2, .9)),
+    "deep": lambda: explore_schedules("deep", [zb_v(16, 40), one_f_one_b(16, 40)], title="Sixteen"),
+    "own": lambda: explore_schedules("own", [LAST_FIRST], title="An order of one's own"),
+}
+each = pytest.mark.parametrize("name", GALLERY)
+MADE = {}
+
+
+def make(name):
+    return MADE.setdefault(name, GALLERY[name]())
+
+
+def settings(E, n, seed=1):
+    rng = random.Random(seed)
+    return [E.start] + [[rng.choice(s.positions()) for s in E.sliders] for _ in range(n)]
+
+
+def timeline(E, i, setting):
+    F, I, W, share = (*setting, 1)[:4]
+    return simulate(E.schedules[i], F, I, W, pair=share*(F + I + W))
+
+
+# --- the law: a slider's value is a time of capacity.simulate
+
+@each
+def test_the_browser_runs_the_clock_of_python(name):
+    E = make(name)
+    at = settings(E, 3)
+    got = javascript.run("""return data.S.list.map((s) => { const c = cx.gantt.chart(s); return data.at.map((v) => {
+        const { bars, ...D } = cx.gantt.clock(c, v); return { ...D, bars, said: cx.gantt.fill(data.S.said[1], s.at, { bars, ...D }) }; }); });""",
+                         {"S": E.spec(), "at": at})
+    assert len(got) == len(E.schedules)
+    for i, answers in enumerate(got):
+        for setting, D in zip(at, answers):
+            T = timeline(E, i, setting)
+            start, end = {}, {}
+            for bars in D["bars"]:
+                for a, b, slot in bars:
+                    for kind, s, j, _ in slot:
+                        start[Op(kind, s, j)], end[Op(kind, s, j)] = a, b
+            assert start == pytest.approx(T.start) and end == pytest.approx(T.end), (E.keys[i], setting)
+            assert D["makespan"] == pytest.approx(T.makespan) and D["work"] == pytest.approx(sum(T.busy))
+            assert D["span"] == pytest.approx(max(T.spans))
+            assert D["peaks"] == [pytest.approx(float(x)) for x in T.peak_activations] and D["top"] == max(D["peaks"])
+            total = len(T.busy)*D["makespan"]
+            assert (1 - D["work"]/total, total/D["work"] - 1) == pytest.approx((T.idle("total"), T.idle("ideal")), abs=1e-12)
+            assert D["said"] == E.words(i, setting)
+
+
+@each
+def test_orders_survive_as_text(name):
+    E = make(name)
+    got = javascript.run("return data.list.map((s) => cx.gantt.chart(s).rows);", E.spec())
+    for c, rows in zip(E.charts, got):
+        assert [[tuple((kind, s, j) for kind, s, j, _ in slot) for slot in row] for row in rows] == c["rows"]
+        assert [{s: tone for slot in row for _, s, _, tone in slot} for row in rows] == c["tones"]
+
+
+def test_random_orders_survive_as_text():
+    """Any order of ops on a device, be it sensible or not."""
+    rng, rows = random.Random(5), []
+    for _ in range(40):
+        ops = [(k, s, j) for s in rng.sample(range(9), rng.randint(1, 3)) for j in range(rng.randint(1, 9)) for k in rng.choice(["FB", "FIW"])]
+        first = sorted(ops, key=lambda op: (op[0] != "F", op[0] == "W", rng.random()))          # F before B, I before W
+        row = []
+        while first:
+            n = min(rng.choice([1, 1, 1, 2]), len(first))
+            row.append(tuple(first.pop(0) for _ in range(n)))
+        rows.append(row)
+    texts = [code(row, {s: 0 for s in range(9)}) for row in rows]
+    got = javascript.run("return cx.gantt.chart({ at: [], rows: data }).rows;", texts)
+    assert [[tuple(tuple(op[:3]) for op in slot) for slot in row] for row in got] == rows
+
+
+def test_readouts_are_those_of_the_timeline():
+    E = make("few")
+    T = simulate(interleaved(4, 8, 3), 1, 1, Fraction(1, 2))
+    assert E.line(3)[3:] == [f"{math_round(float(T.makespan), 2):g}", f"{math_round(100*float(T.idle()), 1):g} %",
+                             f"{math_round(100*float(T.idle('ideal')), 1):g} %", f"{math_round(float(max(T.spans)), 2):g}",
+                             f"{math_round(float(max(T.peak_activations)), 2):g}"]
+    assert E.words(0).count("<strong>") == 5 and "Peak activations by device: 5, 5, 5, 5; at most <strong>5</strong>." in E.words(0)
+
+
+def math_round(x, digits):
+    return np.floor(x*10**digits + .5)/10**digits
+
+
+# --- pictures
+
+@each
+def test_javascript_draws_what_python_draws(name):
+    E = make(name)
+    some, widths = range(0, len(E.schedules), 5), [700, 520, 519, 335, 280]
+    at = settings(E, 1)
+    got = javascript.run("""return data.some.map((i) => { const c = cx.gantt.chart(data.S.list[i]); return data.at.map((v) => { const D = cx.gantt.clock(c, v);
+        return [data.widths.map((w) => cx.gantt.picture(data.S, i, c, D, w)), cx.gantt.line(data.S.list[i].at, D)]; }); });""",
+                         {"S": E.spec(), "at": at, "widths": widths, "some": list(some)})
+    for i, by_setting in zip(some, got):
+        for setting, (pictures, line) in zip(at, by_setting):
+            assert line in E.table(setting)
+            for w, picture in zip(widths, pictures):
+                assert alike(picture, E.svg(i, setting, w)), f"{E.keys[i]} at {setting}, {w} px:\n{picture}\n{E.svg(i, setting, w)}"
+                assert "NaN" not in picture and "undefined" not in picture
+
+
+@each
+@pytest.mark.parametrize("wide", [640, 335])
+def test_picture_shows_every_operation_once_and_in_its_row(name, wide):
+    E = make(name)
+    for i, s in list(enumerate(E.schedules))[::4]:
+        root = ET.fromstring(E.svg(i, None, wide))
+        W, height = float(root.get("width")), float(root.get("height"))
+        frames = [r for r in root.iter("rect") if r.get("stroke-opacity")]
+        assert len(frames) == len(s.orders)
+        rows = [(float(r.get("y")), float(r.get("y")) + float(r.get("height"))) for r in frames]
+        drawn, counts = [], [0]*len(rows)
+        for path in root.iter("path"):
+            if path.get("class") == "cx-op":
+                for x, y, z, v in re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)", path.get("d")):
+                    drawn.append((x, y, z, v))
+                    counts[next(d for d, (a, b) in enumerate(rows) if a - .2 <= float(y) and float(v) <= b + .2)] += 1
+        assert counts == [sum(len(slot) for slot in row) for row in E.charts[i]["rows"]] and len(set(drawn)) == len(drawn)
+        seen = []
+        assert root.get("role") == "img" and E.title in root.get("aria-label") and float(root.get("font-size")) >= 11
+        for t in root.iter("text"):
+            x, y, w = float(t.get("x")), float(t.get("y")), capacity.draw.width(t.text)
+            left = x - {"start": 0, "middle": w/2, "end": w}[t.get("text-anchor")]
+            assert -1 <= left and left + w <= W + 8 and 8 <= y <= height, (t.text, t.attrib)
+            assert not any(left < q and p < left + w and abs(y - z) < 10 for p, q, z in seen), f"{t.text} covers another text"
+            seen.append((left, left + w, y))
+
+
+def painted(ax):
+    """Rectangles of operations as (left, right, top, bottom, colour)."""
+    bars = [p for p in ax.patches if p.get_facecolor()[3] > 0]
+    return [(p.get_x(), p.get_x() + p.get_width(), p.get_y(), p.get_y() + p.get_height(), to_hex(p.get_facecolor()).upper()) for p in bars]
+
+
+@pytest.mark.parametrize("made", [gpipe(3, 5), zb_h2(4, 8), interleaved(4, 8, 2), dualpipe(4, 8), zb_v(4, 4)], ids=lambda s: s.name)
+def test_gantt_draws_every_operation_once(made):
+    T = simulate(made, F=Fraction(1), I=Fraction(3, 2), W=Fraction(1, 2))
+    ax = gantt(T, title="A title")
+    color = {"F": COLORS["compute"], "B": COLORS["limit"], "I": COLORS["limit"], "W": COLORS["measured"]}
+    want = []
+    for d, order in enumerate(made.orders):
+        for slot in order:
+            ops = [slot] if isinstance(slot, Op) else slot
+            for n, op in enumerate(ops):
+                h = .9/len(ops)
+                want.append((float(T.start[op]), float(T.end[op]), d - .45 + n*h, d - .45 + (n + 1)*h, color[op.kind]))
+    got = painted(ax)
+    places = lambda items: sorted((c, *np.round(x, 6)) for *x, c in items)
+    assert places(got) == places(want)
+    assert [t.get_text() for t in ax.get_yticklabels()] == [f"device {d}" for d in range(len(made.orders))]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1] and ax.get_title(loc="left") == "A title"
+    assert {t.get_text() for t in ax.texts} <= {str(j) for j in range(20)} and ax.texts
+    plt.close("all")
+
+
+def test_gantts_share_an_axis():
+    fig, axes = plt.subplots(2, sharex=True)
+    long, short = simulate(gpipe(4, 8)), simulate(zb_h1(4, 8))
+    assert gantt(long, ax=axes[0]) is axes[0] and gantt(short, ax=axes[1]) is axes[1]
+    assert axes[0].get_xlim()[1] == axes[1].get_xlim()[1] == pytest.approx(float(long.makespan), rel=.01)
+    assert axes[0].get_legend() is None and axes[1].get_legend_handles_labels()[1] == ["forward", "input gradient", "weight gradient"]
+    assert [t.get_text() for t in gantt(long).get_legend().get_texts()] == ["forward", "backward"]
+    plt.close("all")
+
+
+def test_paler_is_the_second_chunk_or_direction():
+    assert make("few").charts[0]["tones"] == [{0: 0, 3: 1}, {1: 0, 2: 1}, {2: 0, 1: 1}, {3: 0, 0: 1}]
+    assert make("few").charts[3]["tones"] == [{d: 0, d + 4: 1, d + 8: 2} for d in range(4)]
+    assert make("few").charts[2]["tones"] == [{d: 0} for d in range(4)]
+    assert set(re.findall('fill-opacity="(.*?)"', make("few").svg(3).replace('.8"', '"'))) >= {"1", ".42", ".3"}
+
+
+# --- what is refused, by name
+
+X = one_f_one_b(2, 4)
+
+
+@pytest.mark.parametrize("change, said", [
+    (dict(name="A b"), "explorer name 'A b'; allowed: lower-case words and hyphens"),
+    (dict(title=" "), "title is ' '; allowed: a sentence"),
+    (dict(title=None), "title is None"),
+    (dict(schedules=[]), "there are 0 schedules; allowed: 1 to 64"),
+    (dict(schedules=[X]*65), "there are 65 schedules"),
+    (dict(schedules=[X, X]), "1F1B, p = 2, m = 4 is there twice"),
+    (dict(schedules=[3]), "a schedule is 3; allowed: a Schedule"),
+    (dict(schedules=[one_f_one_b(17, 1)]), "1F1B has 17 devices of .*allowed: 1 to 16"),
+    (dict(schedules=[Schedule("none", [])]), "none has 0 devices"),
+    (dict(schedules=[Schedule("odd", [[3]])]), "orders of odd are none"),
+    (dict(schedules=[Schedule("half", [[Op("F", 0, 0)]])]), "half, p = 1, m = 1 lacks an operation"),
+    (dict(schedules=[Schedule("twice", [[Op("F", 0, 0)]*2 + [Op("B", 0, 0)]])]), "twice, p = 1, m = 1 lacks an operation or has one too many"),
+    (dict(schedules=[Schedule("stage", [[Op("F", 1, 0), Op("B", 1, 0)]])]), "stage, p = 1, m = 1 lacks an operation"),
+    (dict(schedules=[Schedule("stuck", [[Op("B", 0, 0), Op("F", 0, 0)]])]), "stuck, p = 1, m = 1 cannot run; capacity.simulate"),
+    (dict(schedules=[X, gpipe(4, 4)]), "GPipe, p = 4, m = 4 cannot be reached"),
+    (dict(F=(1, 2)), r"F is \(1, 2\); allowed: \(lo, hi, value\)"),
+    (dict(F=3), "F is 3"),
+    (dict(F=(0, 2, 1)), "F goes from 0 to 2; allowed: times from 0 to 1000, F above 0"),
+    (dict(W=(-1, 2, 1)), "W goes from -1 to 2"),
+    (dict(I=(0, 2000, 1)), "I goes from 0 to 2000"),
+    (dict(I=(1, 2, 3)), "slider I: value 3 is outside 1 to 2"),
+    (dict(I=(1, "2", 1)), "slider I: hi is '2'"),
+], ids=lambda v: v if isinstance(v, str) else "")
+def test_a_bad_explorer_is_refused_by_name(change, said):
+    good = dict(name="good", schedules=[X, gpipe(2, 4)], title="t")
+    call = lambda name, schedules, **options: explore_schedules(name, schedules, **options)
+    call(**good)
+    with pytest.raises(ValueError, match=said):
+        call(**good | change)
+
+
+def test_a_bad_timeline_is_refused_by_name():
+    with pytest.raises(ValueError, match="timeline is 3; allowed: what capacity.simulate returns"):
+        gantt(3)
+    with pytest.raises(ValueError, match="timeline ends at .*; allowed: times that are numbers"):
+        gantt(simulate(X, F=sp.Symbol("F", positive=True), maximum=sp.Max))
+
+
+def test_the_function_wins_over_its_module():
+    code = "import capacity.gantt; from capacity import gantt, explore_schedules; print(callable(gantt), callable(capacity.gantt))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "True True\n"
+
+
+# --- files
+
+@each
+def test_file_holds_a_figure_a_table_and_a_picture(name):
+    E = make(name)
+    data = E._repr_mimebundle_()
+    assert data["text/plain"].startswith(f"explore_schedules({name!r}) at F = 1") and data["image/png"].startswith("iVBOR")
+    lines = data["text/plain"].splitlines()
+    assert len(lines) == 2 + len(E.schedules)
+    assert "application/vnd.jupyter.widget-view+json" in data
+    figure = data["text/html"]
+    assert "<svg" not in figure and figure.count("<tr>") == 1 + len(E.schedules)
+    assert json.loads(html.unescape(re.search("data-spec='(.*?)'", figure, re.S)[1])) == json.loads(json.dumps(E.spec()))
+
+
+def test_scripts_and_data_are_small():
+    """The script: at most 9 kB. Sixty schedules up to p = 8, m = 32 in a page: at most 80 kB; it is far less."""
+    assert (ROOT / "_static/gantt.js").stat().st_size <= 9_000
+    assert len(ALL) >= 60 and len(make("all").to_html().encode()) <= 40_000
+
+
+def test_file_is_the_same_in_every_process():
+    code = ("import sys, hashlib; sys.path[:0] = ['tests', 'tools']; from test_gantt import *;"
+            "print([hashlib.sha256((E.to_html() + E.text()).encode() + E.png()).hexdigest() for E in map(make, ('few', 'own'))])")
+    runs = [subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
+                           env=os.environ | {"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
+    assert runs[0] == runs[1]
+
+
+# --- with a kernel
+
+def test_the_widget_follows_its_buttons_and_sliders():
+    E = make("few")
+    box = E.widget()
+    rows, sliders, shown = box.children[1:4], box.children[4:8], box.children[8]
+    buttons = {b.description: b for row in rows for b in row.children[1:]}
+    assert [b.description for b in rows[0].children[1:]] == ["DualPipe", "1F1B", "Interleaved 1F1B"]
+    assert E.svg(0) in shown.value and [n for n, b in buttons.items() if b.disabled] == ["1F1B", "Interleaved 1F1B"]
+    buttons["8"].click()
+    assert E.svg(1) in shown.value and not any(b.disabled for n, b in buttons.items() if n != "10") and not sliders[3].disabled
+    buttons["1F1B"].click()
+    assert E.svg(2) in shown.value and buttons["10"].disabled and sliders[3].disabled and buttons["1F1B"].button_style == "info"
+    sliders[0].value = sliders[0].options[-1][1]
+    assert E.svg(2, [2, 1, .5, .9]) in shown.value and E.words(2, [2, 1, .5, .9]) in shown.value
+    box.children[9].selected_index = 0
+    assert E.table([2, 1, .5, .9]) in box.children[9].children[0].value
+
+
+# --- without one: a page of nothing but these, in Chromium
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    if not browser.find():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
+    figures = "\n".join(make(name).to_html() for name in GALLERY)
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(f"""<!doctype html><html data-theme="light"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+        {assets()}<body style="max-width: 46rem; font-family: sans-serif">{figures}</body></html>""", encoding="utf-8")
+    with browser.chromium() as chromium:
+        tab = chromium.new_page(viewport={"width": 1280, "height": 900})
+        tab.errors = []
+        tab.on("pageerror", lambda e: tab.errors.append(str(e)))
+        tab.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
+        tab.goto(path.as_uri())
+        yield tab
+
+
+DRAWN = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
+
+
+def choice(figure, n, option):
+    return figure.locator("fieldset").nth(n).get_by_label(str(option), exact=True)
+
+
+def reset(page, name):
+    figure = page.locator("#" + name)
+    figure.get_by_role("button", name="Reset").click()
+    return figure
+
+
+def said(figure):
+    return figure.locator(".cx-read").inner_html()
+
+
+def test_page_draws_all_without_an_error(page):
+    assert page.errors == []
+    assert page.locator("figure.cx-gantt .cx-picture svg[role=img]").count() == len(GALLERY)
+
+
+@pytest.mark.parametrize("name", ["all", "few"])
+def test_every_schedule_is_reached_and_what_is_not_there_is_disabled(page, name):
+    E, figure = make(name), reset(page, name)
+    at, seen = E.keys[0], set()
+
+    def walk(at):
+        seen.add(at)
+        assert said(figure) == E.words(E.at[at])
+        label = figure.locator("svg[role=img]").get_attribute("aria-label")
+        assert label == f"{E.title}. " + fill(SAID[0], at, E.numbers(E.at[at]))
+        for n, options in enumerate(E.options):
+            states = figure.locator("fieldset").nth(n).locator("input").evaluate_all("es => es.map(e => [e.disabled, e.checked])")
+            assert states == [[(*at[:n], o, *at[n + 1:]) not in E.at, o == at[n]] for o in options]
+            for o in options:
+                there = *at[:n], o, *at[n + 1:]
+                if there in E.at and there not in seen:
+                    choice(figure, n, o).evaluate("e => e.click()")
+                    walk(there)
+                    choice(figure, n, at[n]).evaluate("e => e.click()")
+    walk(at)
+    assert seen == set(E.keys)
+
+
+def test_choices_by_keyboard(page):
+    figure, E = reset(page, "few"), make("few")
+    ten = choice(figure, 2, 10)
+    ten.focus()
+    ten.press("ArrowLeft")                                  # m = 8
+    assert said(figure) == E.words(1)
+    first = choice(figure, 0, "DualPipe")
+    first.focus()
+    first.press("ArrowRight")
+    assert said(figure) == E.words(2)
+    choice(figure, 0, "1F1B").press("ArrowRight")
+    assert said(figure) == E.words(3) and choice(figure, 0, "Interleaved 1F1B").evaluate("e => e === document.activeElement")
+    assert choice(figure, 2, 10).is_disabled()
+
+
+def test_sliders_by_keyboard_and_the_table(page):
+    figure, E = reset(page, "few"), make("few")
+    sliders = figure.locator("input[type=range]")
+    stops = [s.positions() for s in E.sliders]
+    rng, setting = random.Random(3), list(E.start)
+    figure.locator("summary").click()
+    for _ in range(12):
+        n, key = rng.randrange(4), rng.choice(["ArrowRight", "ArrowLeft", "Home", "End", "PageUp"])
+        sliders.nth(n).press(key)
+        page.evaluate(DRAWN)
+        setting = [stops[k][int(sliders.nth(k).input_value())] for k in range(4)]
+        assert said(figure) == E.words(0, setting)
+        T = timeline(E, 0, setting)
+        assert f"Makespan: {number(T.makespan)};" in figure.locator(".cx-read").inner_text()
+        assert figure.locator("table").evaluate("t => t.outerHTML") == E.table(setting)
+        assert [o.inner_text() for o in figure.locator("output").all()] == [s.get_attribute("aria-valuetext") for s in sliders.all()]
+    assert setting != E.start
+    figure.locator("summary").click()
+    reset(page, "few")
+    assert said(figure) == E.words(0)
+
+
+def test_the_slider_of_pairs_rests_where_nothing_overlaps(page):
+    figure = reset(page, "few")
+    share = figure.get_by_label("overlapped")
+    assert share.is_enabled()
+    choice(figure, 2, 8).check(force=True)
+    choice(figure, 0, "1F1B").check(force=True)
+    assert share.is_disabled() and page.locator("#own input[type=range]").count() == 3
+
+
+def test_it_fits_a_phone(page):
+    page.set_viewport_size({"width": 375, "height": 812})
+    figure = reset(page, "all")
+    choice(figure, 1, 4).check(force=True)
+    choice(figure, 2, 32).check(force=True)
+    choice(figure, 0, "Interleaved 1F1B, v = 4").check(force=True)
+    page.evaluate(DRAWN)
+    sizes = page.eval_on_selector_all(".cx-picture > svg", "es => es.map(e => e.getBoundingClientRect().width/e.viewBox.baseVal.width)")
+    assert all(s > .95 for s in sizes), sizes
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    box = figure.locator(".cx-picture")
+    assert box.evaluate("b => [b.scrollWidth > b.clientWidth, b.tabIndex]") == [True, 0]
+    box.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(300)
+    assert box.evaluate("b => b.scrollLeft") > 0
+    assert box.evaluate("b => b.scrollHeight - b.clientHeight") <= 1
+    high = page.eval_on_selector_all(".cx-choice label", "es => es.map(e => e.getBoundingClientRect().height)")
+    assert min(high) >= 24
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.evaluate(DRAWN)
+    assert reset(page, "all").locator(".cx-picture").evaluate("b => [b.scrollWidth > b.clientWidth, b.tabIndex]") == [False, -1]
+
+
+@pytest.mark.parametrize("theme, paper, color", [("light", 255, "#111"), ("dark", 18, "#ddd")])
+def test_numbers_in_the_chart_stand_out(page, theme, paper, color):
+    """WCAG's contrast of the numbers with what is painted below them."""
+    page.evaluate("([t, c]) => { document.documentElement.dataset.theme = t; document.documentElement.style.color = c; }", [theme, color])
+    figure = reset(page, "few")
+    fills = figure.locator(".cx-op").evaluate_all("es => es.map(e => [getComputedStyle(e).fill, e.getAttribute('fill-opacity')])")
+    inks = figure.locator("text[aria-hidden]").evaluate_all("es => [...new Set(es.map(e => getComputedStyle(e).fill))]")
+
+    def rgb(text):
+        return np.array(re.findall(r"\d+", text), float)[:3]
+
+    def light(c):
+        v = c/255
+        return np.where(v <= .04045, v/12.92, ((v + .055)/1.055)**2.4) @ [.2126, .7152, .0722]
+    plain = rgb(figure.evaluate("f => getComputedStyle(f).color"))
+    assert len(inks) >= 2 and {o for _, o in fills} == {"1", ".42"}
+    for fill, opacity in fills:
+        o = float(opacity)
+        below = light(o*rgb(fill) + (1 - o)*paper)
+        above = [light(plain)] if o < 1 else [light(rgb(i)) for i in inks]
+        assert max((max(a, below) + .05)/(min(a, below) + .05) for a in above) > 4.5, (fill, opacity)
+    page.evaluate("() => { document.documentElement.dataset.theme = 'light'; document.documentElement.style.color = ''; }")
+
+
+def test_redraw_is_fast(page):
+    """Clock, picture and layout of the largest charts; a book's chart is a tenth of them."""
+    median = reset(page, "deep").evaluate("""f => { const radios = f.querySelectorAll('fieldset:first-of-type input'), t = [];
+        for (let i = 0; i < 40; i++) { const a = performance.now(); radios[1 - i % 2].click(); t.push(performance.now() - a); }
+        return t.sort((a, b) => a - b)[20]; }""")
+    assert median < 60
