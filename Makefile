@@ -1,7 +1,7 @@
 # make book    build the book and read it on this machine
 # make test    run every test
 # make study   open the chapters in JupyterLab
-# make labs    run the collectives on real processes
+# make labs    run collectives and splits on real processes
 #
 # Needs make and Python 3.11 or newer (another one: make PYTHON=python3.13 book). A step that is done is not done
 # again.
@@ -27,7 +27,7 @@ help:
 	@echo "make html       build it only ($(HTML)/index.html)"
 	@echo "make study      open the chapters in JupyterLab"
 	@echo "make test       run every test"
-	@echo "make labs       run the collectives of chapter 12 on real processes (PyTorch, in $(LABS))"
+	@echo "make labs       run collectives and splits on real processes (PyTorch, in $(LABS))"
 	@echo "make notebooks  derive the exercises and appendices, execute every notebook in place"
 	@echo "make check      fail if a committed notebook is not what a clean run gives"
 	@echo "make bench      time the package"
@@ -48,7 +48,7 @@ test: $(READY) $(BUILT)
 
 # Real processes talk over this machine's loopback; OMP_NUM_THREADS: they share its cores.
 labs: $(LABS)/.installed
-	@export OMP_NUM_THREADS=1; for lab in labs/lab0_autograd.py labs/lab1_ring.py labs/lab2_alpha_beta.py; do \
+	@export OMP_NUM_THREADS=1; for lab in labs/lab[0-2]_*.py labs/lab[4-8]_*.py; do \
 	  echo "$$lab on $(RANKS) processes"; \
 	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$lab || exit 1; done
 	@echo "labs/lab3_fake_ranks.py in one process"

@@ -1,4 +1,4 @@
-"""The collectives that PyTorch calls: how often, over how many ranks, and how many bytes a rank sends in them."""
+"""What PyTorch sends: its collectives and messages, how often, over how many ranks, and a rank's bytes in them."""
 from collections import Counter
 from fractions import Fraction
 
@@ -11,12 +11,12 @@ from torch.utils._pytree import tree_leaves
 NAMES = {"c10d::_allgather_base_": "all_gather", "c10d::_reduce_scatter_base_": "reduce_scatter",
          "c10d::allreduce_": "all_reduce", "_c10d_functional::all_reduce": "all_reduce",
          "_c10d_functional::all_gather_into_tensor": "all_gather",
-         "_c10d_functional::reduce_scatter_tensor": "reduce_scatter"}
-FREE = {"_c10d_functional::wait_tensor", "_c10d_functional::_wrap_tensor_autograd"}
+         "_c10d_functional::reduce_scatter_tensor": "reduce_scatter", "c10d::send": "send"}
+FREE = {"_c10d_functional::wait_tensor", "_c10d_functional::_wrap_tensor_autograd", "c10d::recv_"}
 
 
 class Count(TorchDispatchMode):
-    """Calls and bytes of all collectives inside it, both by (collective, ranks).
+    """Calls and bytes of all collectives inside it, both by (collective, ranks); a message is a "send".
 
     The bytes are those a rank sends by a ring: (k - 1)/k of the whole tensor, twice that for an all-reduce.
     """
@@ -32,8 +32,9 @@ class Count(TorchDispatchMode):
             whole, k = max(t.nbytes for t in leaves if isinstance(t, torch.Tensor)), ranks(leaves)
             if name == "_c10d_functional::all_gather_into_tensor":       # its argument is this rank's part
                 whole *= k
-            self.calls[NAMES[name], k] += 1
-            self.nbytes[NAMES[name], k] += Fraction(whole*(k - 1)*(1 + (NAMES[name] == "all_reduce")), k)
+            name = NAMES[name]
+            self.calls[name, k] += 1
+            self.nbytes[name, k] += whole if name == "send" else Fraction(whole*(k - 1)*(1 + (name == "all_reduce")), k)
         return func(*args, **(kwargs or {}))
 
 

@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from capacity import all_reduce_egress, fsdp_egress
 from counting import Count
-from processes import check, lab
+from processes import check, lab, summed
 
 MICRO, FP64 = 3, 8                                           # micro-batches of a rank; bytes of a number
 
@@ -35,7 +35,7 @@ def tokens(comm, r, j, n):
     """n tokens and their targets: micro-batch j of rank r. Each rank has its favorite tokens."""
     at = torch.Generator().manual_seed(100*r + j)
     vocab = 8*comm.size
-    return [(torch.randint(vocab//2, (n,), generator=at) + 4*r*k).remainder(vocab).to(comm.device) for k in (1, 2)]
+    return [(torch.randint(vocab//2, (n,), generator=at) + 4*r*k).to(comm.device) % vocab for k in (1, 2)]
 
 
 def loss(net, batch, reduction="sum"):
@@ -50,21 +50,15 @@ def gradient(net, total=None):
     return torch.cat([p.grad.flatten() for p in net.parameters()])
 
 
-def all_reduced(x):
-    x = torch.as_tensor(x).clone()
-    dist.all_reduce(x)
-    return x
-
-
 def off(x, y):
     """Distance of x from y, as a part of y."""
     return float((x - y).norm()/y.norm())
 
 
-def summed(_, bucket):
+def sum_up(_, bucket):
     """What DDP does with a bucket of gradients, but for its division by P, and in sight of Count."""
     done = torch.futures.Future()
-    done.set_result(all_reduced(bucket.buffer()))
+    done.set_result(summed(bucket.buffer()))
     return done
 
 
@@ -81,7 +75,7 @@ def mean_of_means(comm, net, batches):
                 f"{off(got, serial):.0%}", off(got, serial) > 0.1)
     check(comm, "what is missing is the sum of (w_i - 1/P) g_i", off(serial - got, (w - 1/P) @ means) < 1e-12)
 
-    count = all_reduced(n[comm.rank])
+    count = summed(n[comm.rank])
     got = gradient(ddp, loss(ddp, mine)*P/count)
     check(comm, f"sum and count: the ranks' sums over the count of all, {count:,}: the serial gradient to 1e-12",
           count == N and off(got, serial) < 1e-12)
@@ -98,7 +92,7 @@ def accumulation(comm, net, batches):
     serial = gradient(net, sum(loss(net, b) for b in every)/N)
     means = torch.stack([gradient(net, loss(net, b, "mean")) for b in every])
     ddp = DistributedDataParallel(copy.deepcopy(net))
-    ddp.register_comm_hook(None, summed)
+    ddp.register_comm_hook(None, sum_up)
 
     def step(total):
         ddp.zero_grad()
@@ -112,14 +106,14 @@ def accumulation(comm, net, batches):
     check(comm, f"{MICRO} micro-batches a rank: the mean of {parts} means is off by {off(got, serial):.0%}, "
                 f"by the sum of (w_i - 1/{parts}) g_i",
           off(got, serial) > 0.1 and off(serial - got, (w - 1/parts) @ means) < 1e-12)
-    count = all_reduced(n[comm.rank*MICRO:(comm.rank + 1)*MICRO].sum())
+    count = summed(n[comm.rank*MICRO:(comm.rank + 1)*MICRO].sum())
     got = step(lambda b: loss(ddp, b)/count)
     check(comm, "sums over the count of all: the serial gradient to 1e-12", off(got, serial) < 1e-12)
     n = FP64*got.numel()
     with Count() as counted:                                 # now that DDP has arranged its buckets
         step(lambda b: loss(ddp, b)/count)
     check(comm, f"the bytes of one all-reduce of {n:,} for {MICRO} micro-batches",
-          dict(counted.nbytes) == {("all_reduce", P): all_reduce_egress(n=n, P=P)})
+          counted.nbytes == {("all_reduce", P): all_reduce_egress(n=n, P=P)})
 
 
 def statistics(comm, batches):
@@ -147,7 +141,7 @@ def clipping(comm, net):
     def clip(g):
         return g*min(1, bound/float(g.norm()))
 
-    after, before = clip(all_reduced(own)/P), all_reduced(clip(own))/P
+    after, before = clip(summed(own)/P), summed(clip(own))/P
     check(comm, "clipping after the all-reduce is the serial clipping", off(after, clip(serial)) < 1e-12)
     check(comm, f"clipping before it takes {off(before, serial):.0%} of a gradient that keeps the bound, as predicted",
           off(before, serial) > 0.1 and off(before, sum(map(clip, each))/P) < 1e-12)
@@ -167,7 +161,7 @@ def sharded(comm, net, batches):
     check(comm, "FSDP2: the serial gradient to 1e-12; each rank keeps the P-th part of it",
           off(got, serial) < 1e-12 and sum(p.grad.to_local().nbytes for p in net.parameters())*P == n)
     check(comm, f"FSDP2 gathers each of {len(layers)} layers twice and scatters its gradient once",
-          dict(counted.calls) == {("all_gather", P): 2*len(layers), ("reduce_scatter", P): len(layers)})
+          counted.calls == {("all_gather", P): 2*len(layers), ("reduce_scatter", P): len(layers)})
     check(comm, f"it sends 3 (P - 1)/P of {n:,} bytes, 3/2 of DDP's",
           sum(counted.nbytes.values()) == fsdp_egress(n=n, P=P) == 1.5*all_reduce_egress(n=n, P=P))
 

@@ -8,7 +8,6 @@ one process, in fp64, its collectives and their bytes with the formulas.
 import copy
 
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard
@@ -16,9 +15,9 @@ from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInp
                                                parallelize_module)
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from capacity import all_reduce_egress
+from capacity import tensor_parallel_bytes
 from counting import Count
-from processes import check, lab
+from processes import check, equal, lab, summed
 
 BATCH, HEAD, FP64 = 2, 4, 8
 NORMS = "attention_norm", "ffn_norm"
@@ -70,14 +69,15 @@ COLUMNS_THEN_ROWS = {"attention.q": ColwiseParallel(), "attention.k": ColwisePar
 
 
 def enter(placement):
-    """What f of Megatron is: x becomes one replicated tensor, whoever reads it inside."""
+    """Megatron's f: x becomes one replicated tensor, however many layers read it inside."""
     return PrepareModuleInput(input_layouts=placement, desired_input_layouts=Replicate())
 
 
+LEAVE = RowwiseParallel(output_layouts=Shard(1))
 TENSOR = {"attention": enter(Replicate()), "ffn": enter(Replicate()), **COLUMNS_THEN_ROWS}
 SEQUENCE = {"attention_norm": SequenceParallel(), "ffn_norm": SequenceParallel(),
             "attention": enter(Shard(1)), "ffn": enter(Shard(1)), **COLUMNS_THEN_ROWS,
-            "attention.o": RowwiseParallel(output_layouts=Shard(1)), "ffn.down": RowwiseParallel(output_layouts=Shard(1))}
+            "attention.o": LEAVE, "ffn.down": LEAVE}
 
 
 def run(block, x, dy):
@@ -90,17 +90,13 @@ def run(block, x, dy):
     return y.detach(), x.grad, forward, backward
 
 
-def equal(x, y):
-    return x.shape == y.shape and float((x - y).abs().max()) < 1e-12
-
-
 def gradients(block):
-    """name -> gradient, whole: a rank's part is gathered, partial sums are added up."""
+    """name -> gradient, whole: parts are gathered, partial sums are added up."""
     return {name: getattr(p.grad, "full_tensor", lambda g=p.grad: g)() for name, p in block.named_parameters()}
 
 
 def main(comm):
-    P, r = comm.size, comm.rank
+    P = comm.size
     mesh, length, hidden = init_device_mesh(comm.device.type, (P,)), 6*P, 8*P
     torch.manual_seed(0)
     serial = Block(P).double().to(comm.device)
@@ -115,27 +111,25 @@ def main(comm):
         got = gradients(block)
         return got.keys() == want.keys() and all(equal(got[name], want[name]) for name in want)
 
-    n = FP64*BATCH*length*hidden                             # bytes of the activations between two layers
-    half = all_reduce_egress(n=n, P=P)/2
-
+    nbytes = tensor_parallel_bytes(microbatch_tokens=BATCH*length, hidden=hidden, tp=P, element_bytes=FP64,
+                                   all_reduces=4)
     block = split(TENSOR)
     got_y, got_dx, forward, backward = run(block, x, dy)
     check(comm, f"tensor parallelism over {P}: output and gradient of the input as in one process",
           equal(got_y, y) and equal(got_dx, dx))
     check(comm, f"all {len(want)} gradients of weights too; a rank keeps the P-th part of each matrix",
           all_equal(block) and all(P*p.to_local().numel() == p.numel() for p in block.parameters() if p.dim() == 2))
-    check(comm, f"two all-reduces forward, two backward, each of {n:,} bytes",
-          all(dict(c.calls) == {("all_reduce", P): 2} and c.nbytes["all_reduce", P] == 4*half
-              for c in (forward, backward)))
+    check(comm, f"two all-reduces forward, two backward: a rank sends {nbytes:,.0f} bytes",
+          all(c.calls == {("all_reduce", P): 2} and sum(c.nbytes.values()) == nbytes/2 for c in (forward, backward)))
 
     got_y, got_dx, forward, backward = run(split(COLUMNS_THEN_ROWS), x, dy)
     check(comm, "without `enter`, q, k, v, gate and up reduce the gradient of their input each on its own: five "
                 "all-reduces backward, the same result",
-          equal(got_y, y) and equal(got_dx, dx) and forward.calls["all_reduce", P] == 2 and
-          dict(backward.calls) == {("all_reduce", P): 5} and backward.nbytes["all_reduce", P] == 10*half)
+          equal(got_y, y) and equal(got_dx, dx) and forward.calls == {("all_reduce", P): 2} and
+          backward.calls == {("all_reduce", P): 5} and sum(backward.nbytes.values()) == 5*nbytes/4)
 
     without_f(comm, serial.ffn, x, dy)
-    sequence(comm, split(SEQUENCE), serial, x, dy, half)
+    sequence(comm, split(SEQUENCE), serial, x, dy, nbytes)
 
 
 def without_f(comm, serial, x, dy):
@@ -151,7 +145,7 @@ def without_f(comm, serial, x, dy):
           equal(summed(part_y), y) and not equal(part_dx, dx) and equal(summed(part_dx), dx))
 
 
-def sequence(comm, block, serial, x, dy, half):
+def sequence(comm, block, serial, x, dy, nbytes):
     """Sequence parallelism: between the layers, and in the norms, each rank has the P-th part of the positions."""
     P, r = comm.size, comm.rank
     mine = slice(r*x.shape[1]//P, (r + 1)*x.shape[1]//P)
@@ -170,8 +164,8 @@ def sequence(comm, block, serial, x, dy, half):
     check(comm, "with sequence parallelism: output and gradient of the input are this rank's positions",
           equal(got_y, y[:, mine]) and equal(got_dx, dx[:, mine]))
     check(comm, "two all-gathers and two reduce-scatters forward, two and two backward: the same bytes",
-          all(dict(c.calls) == {("all_gather", P): 2, ("reduce_scatter", P): 2} and
-              c.nbytes["all_gather", P] == c.nbytes["reduce_scatter", P] == 2*half for c in (forward, backward)))
+          all(c.calls == {("all_gather", P): 2, ("reduce_scatter", P): 2} and
+              set(c.nbytes.values()) == {nbytes/4} for c in (forward, backward)))
 
     for name in NORMS:
         norm = serial.get_submodule(name)
@@ -183,12 +177,6 @@ def sequence(comm, block, serial, x, dy, half):
         got = gradients(block)
     check(comm, f"summed by an all-reduce each, they are right, and so are all {len(want)} gradients",
           all(equal(got[name], want[name]) for name in want) and count.calls["all_reduce", P] == len(NORMS))
-
-
-def summed(x):
-    x = x.clone()
-    dist.all_reduce(x)
-    return x
 
 
 if __name__ == "__main__":

@@ -291,6 +291,18 @@ def check(comm, text, ok):
         print(f"ok  {text}", flush=True)
 
 
+def summed(x):
+    """The sum of all ranks' tensors, a new tensor on each."""
+    x = x.clone()
+    dist.all_reduce(x)
+    return x
+
+
+def equal(x, y):
+    """Whether two tensors differ nowhere by more than 1e-12 of the largest number in y."""
+    return x.shape == y.shape and bool((x - y).abs().max() <= 1e-12*y.abs().max())
+
+
 def _connect(store, rank, size, timeout):
     """Join the others; the device of this rank."""
     local, here = int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size))
