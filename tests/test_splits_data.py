@@ -80,8 +80,10 @@ def test_bytes_of_each_rank_if_it_divides():
 
 def test_buckets_come_as_backward_ends_them():
     x = {"embed": np.ones(10), "first": np.ones(2), "second": np.ones(3), "head": np.ones(1)}
-    assert buckets(x, 8*4) == [["head", "second"], ["first"], ["embed"]]
+    assert buckets(x, 8*4) == [["head", "second"], ["first", "embed"]]
+    assert buckets(x, 8*4, first=8) == [["head"], ["second", "first"], ["embed"]]
     assert buckets(x, np.inf) == [["head", "second", "first", "embed"]]
+    assert buckets(x, 0) == [["head"], ["second"], ["first"], ["embed"]]
 
 
 def test_mean_of_means_fails_by_the_weights():

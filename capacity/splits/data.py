@@ -36,15 +36,18 @@ def accumulate(w, tokens, targets, microbatches=1, **hooks):
     return reduce(add, (sums(w, *part, **hooks) for part in parts))
 
 
-def buckets(x, limit):
-    """Names of x, last first as a backward pass ends them, in lists of at most `limit` bytes or of one name."""
+def buckets(x, limit, first=None):
+    """Names of x, last first as a backward pass ends them, in lists that are full with `limit` bytes or more.
+
+    first: the same for the first list, `limit` unless told.
+    """
     out, room = [], 0
     for name in reversed(x):
-        size = np.asarray(x[name]).nbytes
-        if not out or size > room:
-            out, room = out + [[]], limit
+        if room <= 0:
+            room = limit if out or first is None else first
+            out.append([])
         out[-1].append(name)
-        room -= size
+        room -= np.asarray(x[name]).nbytes
     return out
 
 
