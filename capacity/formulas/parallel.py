@@ -102,9 +102,9 @@ def ring_attention_time(P: Count, block_time: Seconds, hop_time: Seconds) -> Sec
 
 @formula(chapter="17-sequence-parallelism-decomposability", source="liu2023")
 def tokens_to_hide_ring(attention_width: Count, kv_width: Count, visible: Fraction, element_bytes: Bytes,
-                        peak: FlopsPerSecond, beta: BytesPerSecond) -> Ratio:
+                        peak: FlopsPerSecond, beta: BytesPerSecond, *, multiply_add: Flops = 2) -> Ratio:
     """Tokens per rank above which the ring's messages hide behind the forward arithmetic of attention."""
-    return element_bytes*kv_width*peak/(2*visible*attention_width*beta)
+    return element_bytes*kv_width*peak/(multiply_add*visible*attention_width*beta)
 
 
 @formula(chapter="17-sequence-parallelism-decomposability", source="derived")
