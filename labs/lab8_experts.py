@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import silu
 
-from capacity import all_to_all_cut_bytes
+from capacity import dispatch_bytes
 from processes import check, equal, lab, summed
 
 OWN, HIDDEN, FFN, FP64 = 2, 6, 10, 8                         # experts of a rank, sizes of an expert, bytes of a number
@@ -133,9 +133,9 @@ def sent_bytes(comm, xs, k):
     AllToAll.log.clear()
     x = torch.cat([xs[r]]*OWN*P)
     got, _ = parallel(comm, x, weights(comm, slice(OWN*r, OWN*(r + 1))), in_turn(k))
-    n = k*len(x)*HIDDEN*FP64
-    check(comm, f"where all experts get as many, an all-to-all sends k T H s (P - 1)/P to the byte, of {n:,} on rank 0",
-          AllToAll.log[0] == all_to_all_cut_bytes(n=n, P=P, inside=1) and equal(got, dense(x, w, in_turn(k))))
+    n = dispatch_bytes(routed_tokens=len(x), active=k, hidden=HIDDEN, element_bytes=FP64, P=P)
+    check(comm, f"where all experts get as many, an all-to-all sends k T H s (P - 1)/P to the byte, {n:,.0f} on rank 0",
+          AllToAll.log[0] == n and equal(got, dense(x, w, in_turn(k))))
 
 
 def dropped(comm, xs, k):
