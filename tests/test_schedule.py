@@ -107,6 +107,30 @@ def test_every_op_is_there_once_and_after_what_it_needs(seed):
             assert all(t.end[x] <= t.start[op] for x in needs(set(ops), op))
 
 
+ROWS = {
+    zb_h1: (3, 4, ["F0.0 F0.1 F0.2 I0.0 W0.0 F0.3 I0.1 W0.1 I0.2 W0.2 I0.3 W0.3",
+                   "F1.0 F1.1 I1.0 F1.2 I1.1 W1.0 F1.3 I1.2 W1.1 I1.3 W1.2 W1.3",
+                   "F2.0 I2.0 F2.1 I2.1 F2.2 I2.2 W2.0 F2.3 I2.3 W2.1 W2.2 W2.3"]),
+    zb_v: (2, 3, ["F0.0 F0.1 F0.2 F3.0 I3.0 W3.0 F3.1 I3.1 W3.1 I0.0 W0.0 F3.2 I3.2 W3.2 I0.1 W0.1 I0.2 W0.2",
+                  "F1.0 F2.0 F1.1 F2.1 I2.0 W2.0 F1.2 I1.0 W1.0 F2.2 I2.1 W2.1 I1.1 I2.2 I1.2 W1.1 W2.2 W1.2"]),
+    dualpipe: (4, 8, [
+        "F0.0 F0.1 F0.2 F3.4 I3.4 W3.4 F3.5 F0.3&B3.5 F3.6&B0.0 B3.6 F3.7&B0.1 B3.7 I0.2 W0.2 I0.3 W0.3",
+        "F1.0 F2.4 F1.1 F2.5 F1.2 B2.4 F2.6&B1.0 F1.3&B2.5 F2.7&B1.1 B2.6 B1.2 I2.7 I1.3 W2.7 W1.3",
+        "F1.4 F2.0 F1.5 F2.1 F1.6 B2.0 F2.2&B1.4 F1.7&B2.1 F2.3&B1.5 B2.2 B1.6 I2.3 I1.7 W2.3 W1.7",
+        "F0.4 F0.5 F0.6 F3.0 I3.0 W3.0 F3.1 F0.7&B3.1 F3.2&B0.4 B3.2 F3.3&B0.5 B3.3 I0.6 W0.6 I0.7 W0.7"]),
+    lambda p, m: interleaved(p, m, 2): (2, 4, [
+        "F0.0 F0.1 F2.0 F2.1 F0.2 B2.0 F0.3 B2.1 F2.2 B0.0 F2.3 B0.1 B2.2 B2.3 B0.2 B0.3",
+        "F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 F1.2 B1.0 F1.3 B1.1 F3.2 B3.2 F3.3 B3.3 B1.2 B1.3"])}
+
+
+@pytest.mark.parametrize("f, p, m, rows", [(f, *row) for f, row in ROWS.items()])
+def test_rows(f, p, m, rows):
+    """Kind, stage and micro-batch of every op; those of two chunks are torch's, DualPipe's its authors'."""
+    def text(slot):
+        return "&".join(f"{op.kind}{op.stage}.{op.microbatch}" for op in slot)
+    assert [" ".join(map(text, slots(order))) for order in f(p, m).orders] == rows
+
+
 def idle_in_span(t):
     return [span - busy for span, busy in zip(t.spans, t.busy)]
 
@@ -221,6 +245,15 @@ def test_unit_times(f, pair, bubble):
     assert max(idle_in_span(simulate(f(8, 32), pair=pair))) == bubble
 
 
+def test_overlapped_chunks():
+    """A slot of two chunks takes half of the pair of one micro-batch on one device."""
+    orders = [[(Op("F", 0, 0), Op("F", 0, 1)), (Op("F", 1, 0), Op("F", 1, 1)),
+               *(Op("B", s, j) for s in (1, 0) for j in (0, 1))]]
+    t = simulate(Schedule("mine", orders, chunks=2), F=2, B=4, pair=3)
+    assert t.end["F", 0, 1] == t.start["F", 1, 0] == Q(3, 2)
+    assert t.makespan == 2*Q(3, 2) + 4*2 and t.peak_activations == [2]
+
+
 def test_dualpipe_overlapped():
     assert short(simulate(dualpipe(8, 32), pair=2.5)) == 4.5
 
@@ -276,6 +309,15 @@ def test_sends_in_the_fill_and_the_drain():
         F, B = some(rng), some(rng)
         send = some(rng)
         assert simulate(gpipe(p, m), F=F, B=B, send=send).makespan == (m + p - 1)*(F + B) + 2*(p-1)*send
+
+
+def test_one_f_one_b_has_no_slack_for_sends():
+    """Beyond the fill and the drain, p micro-batches pay 2(p-1) sends: a stage waits for what it has just sent for."""
+    for rng, p, m in cases(60, "stall"):
+        F, B = some(rng, 1), some(rng, 1)
+        send = min(F, B)*Q(rng.randint(0, 6), 6)
+        t = simulate(one_f_one_b(p, m), F=F, B=B, send=send)
+        assert t.makespan == (m + p - 1)*(F + B) + 2*send*(p - 1 + (m-1)*(p-1)//p)
 
 
 def test_slowest_stage_sets_the_pace():
@@ -401,6 +443,18 @@ def test_one_micro_batch_cannot_move():
         parts = [both(j, flip) for j, flip in enumerate(flips)]
         with pytest.raises(Infeasible, match="its stage is on device"):
             simulate(Schedule("mine", [[op for part in parts for op in part[d]] for d in (0, 1)]))
+
+
+def test_what_is_misplaced_is_named():
+    orders = [list(order) for order in gpipe(2, 4).orders]
+    orders[1].append(orders[0].pop(3))
+    with pytest.raises(Infeasible, match=r"^F\(stage 0, micro-batch 3\) is on device 1; its stage is on device 0$"):
+        simulate(Schedule("mine", orders))
+
+
+def test_weight_gradient_before_its_input_gradient():
+    with pytest.raises(Infeasible, match="device 0 waits at W.* for I.* on device 0$"):
+        simulate(Schedule("mine", [[F0, W0, I0]]))
 
 
 def test_stages_lie_where_the_order_says():
