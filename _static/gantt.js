@@ -59,11 +59,11 @@ addEventListener("DOMContentLoaded", () => {
   // ---- the picture
   function picture(S, i, { p, rows, key }, D, W) {
     const wide = W >= 520, label = (d) => wide ? `device ${d}` : String(d), high = p <= 4 ? 30 : p <= 8 ? 26 : 18;
-    const x0 = width(label(p - 1)) + 8, side = wide ? 112 : 72, long = most(rows.map((r) => r.length), 0);
+    const x0 = 1.15*width(label(p - 1)) + 9, side = wide ? 124 : 72, long = most(rows.map((r) => r.length), 0);
     W = Math.max(W, Math.ceil(x0 + side + 3*long));
     const x1 = W - side, top = number(D.top), k = (x1 - x0)/D.makespan, [head, y2] = legend(S.legends[key], W), y0 = y2 + 22, y1 = y0 + high*p;
     let out = head + words(x1 + 10, y0 - 7, wide ? "peak activations" : "peak", "start", SOFT), labels = "";
-    const raw = D.makespan/(wide ? 8 : 4), ten = Number("1e" + Math.floor(Math.log10(raw))), step = ten*[1, 2, 5, 10].find((n) => raw <= n*ten*(1 + 1e-9));
+    const raw = D.makespan/Math.max(4, Math.floor((x1 - x0)/60)), ten = Number("1e" + Math.floor(Math.log10(raw))), step = ten*[1, 2, 5, 10].find((n) => raw <= n*ten*(1 + 1e-9));
     for (let t = 0; t*step <= D.makespan*(1 + 1e-9); t++) {
       const x = x0 + k*t*step;
       out += stroke(`M${fixed(x)} ${y1}v5`, "currentColor", 1, "", 'stroke-opacity=".55"') + words(x, y1 + 18, number(t*step), "middle", BLACK);
@@ -71,7 +71,7 @@ addEventListener("DOMContentLoaded", () => {
     out += words((x0 + x1)/2, y1 + 36, "time", "middle", SOFT);
     const paths = {};
     D.bars.forEach((bars, d) => {
-      const y = y0 + high*d, bar = (side - 18 - width(top))*D.peaks[d]/D.top;
+      const y = y0 + high*d, bar = (side - 18 - 1.2*width(top))*D.peaks[d]/D.top;
       out += words(x0 - 8, y + high/2 + 4, label(d), "end", BLACK) +
         `<rect x="${fixed(x0)}" y="${fixed(y + 1)}" width="${fixed(x1 - x0)}" height="${fixed(high - 2)}" stroke="${ink("idle")}" stroke-opacity=".5"/>` +
         `<rect x="${fixed(x1 + 10)}" y="${fixed(y + high/2 - 5)}" width="${fixed(bar)}" height="10" fill="${ink("memory")}"/>` +
@@ -81,7 +81,7 @@ addEventListener("DOMContentLoaded", () => {
         slot.forEach(([kind, , j, c], n) => {
           const u = y + 1 + h*n, color = COLORS[kind], style = `fill="${ink(color)}" fill-opacity="${PALE[c]}"`;
           paths[style] = (paths[style] || "") + `M${fixed(x)} ${fixed(u)}H${fixed(z)}V${fixed(u + h)}H${fixed(x)}Z`;
-          if (h >= 12 && width(String(j)) < z - x)
+          if (h >= 12 && width(String(j)) + 2 < z - x)
             labels += words((x + z)/2, u + h/2 + 4, String(j), "middle", (c ? BLACK : `fill="${on(color)}"`) + ' font-size="11" aria-hidden="true"');
         });
       }

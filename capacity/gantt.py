@@ -25,7 +25,7 @@ DEVICES, SCHEDULES, LONGEST = 16, 64, 4096        # the most devices, schedules 
 COLORS = {"F": "compute", "B": "limit", "I": "limit", "W": "measured"}
 NAMES = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
 PALE = ["1", ".42", ".3", ".2"]                   # opacity of the first chunk, the second, ...
-HEAD = ["schedule", "p", "m", "makespan", "idle of total", "idle of ideal", "largest span", "peak activations"]
+HEAD = ["schedule", "p", "m", "makespan", "idle/total", "idle/ideal", "span", "peak"]
 
 
 def gantt(timeline, *, title=None, ax=None):
@@ -61,7 +61,8 @@ def gantt(timeline, *, title=None, ax=None):
     return ax
 
 
-def explore_schedules(name, schedules, *, title, F=(.2, 3, 1), I=(.2, 3, 1), W=(.2, 3, 1), pair=(.5, 1, 1)):  # noqa: E741
+def explore_schedules(name, schedules, *, title, F=(.2, 3, 1), I=(.2, 3, 1), W=(.2, 3, 1),     # noqa: E741
+                      pair=(.5, 1, 1)):
     """Choices of schedule, p and m, and sliders of times, over a Gantt chart: the last line of a cell.
 
     name       slug, unique on its page: lower case, digits, hyphens
@@ -109,15 +110,16 @@ class Schedules:
             rows = [_slots(order) for order in schedule.orders]
             kinds = _kinds(rows)
         except (TypeError, ValueError, IndexError):
-            raise ValueError(f"{self.name}: the orders of {schedule.name} are none; capacity.simulate says why") from None
+            raise ValueError(f"{self.name}: the orders of {schedule.name} are none; capacity.simulate says why"
+                             ) from None
         if not 1 <= len(rows) <= DEVICES or not all(1 <= len(row) <= LONGEST for row in rows):
             slots = ", ".join(str(len(row)) for row in rows)
             raise ValueError(f"{self.name}: {schedule.name} has {len(rows)} devices of {slots} slots; "
                              f"allowed: 1 to {DEVICES}, of 1 to {LONGEST} slots")
         m, stages = 1 + max(j for _, j in kinds), len(rows)*schedule.chunks
         if kinds.keys() != {(s, j) for s in range(stages) for j in range(m)} or not {*kinds.values()} <= {"BF", "FIW"}:
-            raise ValueError(f"{self.name}: {schedule.name}, p = {len(rows)}, m = {m} lacks an operation or has one too "
-                             "many; capacity.simulate says which")
+            raise ValueError(f"{self.name}: {schedule.name}, p = {len(rows)}, m = {m} lacks an operation or has one "
+                             "too many; capacity.simulate says which")
         return {"p": len(rows), "m": m, "v": schedule.chunks, "rows": rows, "tones": tones(rows, schedule.chunks),
                 "peaks": [_peak(row)/schedule.chunks for row in rows]}
 
@@ -462,8 +464,8 @@ def picture(S, i, chart, D, W):
     p, rows = chart["p"], chart["rows"]
     wide = W >= 520
     high = 30 if p <= 4 else 26 if p <= 8 else 18
-    x0 = width(f"device {p - 1}" if wide else str(p - 1)) + 8
-    side = 112 if wide else 72
+    x0 = 1.15*width(f"device {p - 1}" if wide else str(p - 1)) + 9
+    side = 124 if wide else 72
     long = max(map(len, rows))
     W = max(W, math.ceil(x0 + side + 3*long))
     x1, top = W - side, number(D["top"])
@@ -472,7 +474,7 @@ def picture(S, i, chart, D, W):
     y0 = y + 22
     y1 = y0 + high*p
     out = head + words(x1 + 10, y0 - 7, "peak activations" if wide else "peak", "start", SOFT)
-    step, t = _step(D["makespan"], 8 if wide else 4), 0
+    step, t = _step(D["makespan"], max(4, (x1 - x0)//60)), 0
     while t*step <= D["makespan"]*(1 + 1e-9):
         x = x0 + k*t*step
         out += draw.stroke(f"M{x:.1f} {y1}v5", "currentColor", 1, more='stroke-opacity=".55"')
@@ -486,7 +488,7 @@ def picture(S, i, chart, D, W):
         out += (f'<rect x="{x0:.1f}" y="{y + 1:.1f}" width="{x1 - x0:.1f}" height="{high - 2:.1f}" '
                 f'stroke="{ink("idle")}" stroke-opacity=".5"/>')
         text = number(held)
-        bar = (side - 18 - width(top))*held/D["top"]
+        bar = (side - 18 - 1.2*width(top))*held/D["top"]
         out += (f'<rect x="{x1 + 10:.1f}" y="{y + high/2 - 5:.1f}" width="{bar:.1f}" height="10" '
                 f'fill="{ink("memory")}"/>' + words(x1 + 14 + bar, y + high/2 + 4, text, "start", BLACK))
         for a, b, slot in bars:
@@ -495,9 +497,10 @@ def picture(S, i, chart, D, W):
                 u, c = y + 1 + h*n, chart["tones"][d][s]
                 style = COLORS[kind], c
                 paths[style] = paths.get(style, "") + f"M{x:.1f} {u:.1f}H{z:.1f}V{u + h:.1f}H{x:.1f}Z"
-                if h >= 12 and width(str(j)) < z - x:
+                if h >= 12 and width(str(j)) + 2 < z - x:
                     style = BLACK if c else f'fill="{on(COLORS[kind])}"'
-                    labels += words((x + z)/2, u + h/2 + 4, str(j), "middle", style + ' font-size="11" aria-hidden="true"')
+                    style += ' font-size="11" aria-hidden="true"'
+                    labels += words((x + z)/2, u + h/2 + 4, str(j), "middle", style)
     for (color, c), d in paths.items():
         out += (f'<path class="cx-op" d="{d}" fill="{ink(color)}" fill-opacity="{PALE[c]}" stroke="{draw.PAPER}" '
                 f'stroke-width="{.5 if x1 - x0 < 8*long else 1}"/>')
@@ -521,9 +524,12 @@ def _paint(ax, rows, tones, bars, makespan):
             for n, (kind, s, j) in enumerate(slot):
                 h = .9/len(slot)
                 styles.setdefault((COLORS[kind], tones[d][s]), []).append((d - .45 + h*(n + .5), h, a, b - a, j))
-    end = max(other.dataLim.x1 for other in ax.get_shared_x_axes().get_siblings(ax))
+    together = ax.get_shared_x_axes().get_siblings(ax)
+    end = max(other.dataLim.x1 for other in together)
     ax.set(xlim=(-.002*end, 1.002*end), ylim=(p - .5, -.5))
-    ax.set_xlabel("time", loc="right")
+    place = ax.get_subplotspec()
+    if len(together) == 1 or not place or place.is_last_row():
+        ax.set_xlabel("time", loc="right")
     ax.grid(False)
     ax.spines[:].set_visible(False)
     ax.tick_params(axis="y", length=0)

@@ -198,6 +198,7 @@ def test_gantts_share_an_axis():
     long, short = simulate(gpipe(4, 8)), simulate(zb_h1(4, 8))
     assert gantt(long, ax=axes[0]) is axes[0] and gantt(short, ax=axes[1]) is axes[1]
     assert axes[0].get_xlim()[1] == axes[1].get_xlim()[1] == pytest.approx(float(long.makespan), rel=.01)
+    assert [ax.get_xlabel() for ax in axes] == ["", "time"]
     assert axes[0].get_legend() is None and axes[1].get_legend_handles_labels()[1] == ["forward", "input gradient", "weight gradient"]
     assert [t.get_text() for t in gantt(long).get_legend().get_texts()] == ["forward", "backward"]
     plt.close("all")
