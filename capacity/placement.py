@@ -259,13 +259,14 @@ class Found(NamedTuple):
     moves: tuple
 
 
-def search(source, steps, target, shape, mesh, itemsize=2, beta=None):
+def search(source, steps, target, shape, mesh, itemsize=2, beta=None, linear=False):
     """Every way to compute a chain of products and pointwise functions, the cheapest first: a list of Found.
 
     source, target: where the first tensor is and where the last one must be.  steps: in order, each a list of the
     placements to try, `["D F/t", "D/t F"]` of a weight that the tensor is multiplied by, over the axes that they
     share, or `["B F/t", "B F"]` of the tensor itself, where a function of its elements is taken; that one must not
-    be partial, because the function of a sum is not the sum of the functions.  shape: the sizes of all axes.
+    be partial, because the function of a sum is not the sum of the functions; it may be if the functions are linear,
+    as those of a backward pass are in the cotangent.  shape: the sizes of all axes.
     Before a product the tensor goes where `matmul` wants it, and whatever is cheapest in the end.  mesh, itemsize,
     beta: as for `conversion`, which makes the moves.  Equal costs stand in the order of the choices.
     ValueError for a function of partial terms.
@@ -285,7 +286,7 @@ def search(source, steps, target, shape, mesh, itemsize=2, beta=None):
     def step(routes, placement):
         axes = [set(p.cuts) for p in routes][0]
         if set(placement.cuts) == axes:
-            if placement.partial:
+            if placement.partial and not linear:
                 raise ValueError(f"a function of {str(placement)!r}; allowed: a placement without partial terms")
             return go(routes, lambda p: [placement])
         routes = go(routes, lambda p: [q for q in _placements(p.cuts, shape, mesh) if _multiplies(q, placement)])

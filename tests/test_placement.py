@@ -391,11 +391,22 @@ def test_megatron_is_the_one_cheapest_layout():
     assert [f.cost/UNIT for f in found] == [2, 5, 5, 6, 6, 9, 9, 10]
     assert [str(p) for p in found[0].choice] == ["D F/t", "B F/t", "F/t E"]
     assert [m.collective for m in found[0].moves] == ["all_reduce"]
-    back = [search("B E", turned([[p] for p in f.choice]), "B D", WIDE, {"t": 4})[0].cost/UNIT for f in found]
-    assert back == [2, 6, 10, 6, 5, 9, 9, 5]
     shared = search("B/t D", MLP, "B/t E", WIDE, {"t": 4})
     assert shared[0].choice == found[0].choice and shared[0].cost == found[0].cost < shared[1].cost
     assert [m.collective for m in shared[0].moves] == ["all_gather", "reduce_scatter"]
+
+
+def test_backward_costs():
+    """With one loss copies come and go; with a loss on every rank terms do, and every move is transposed."""
+    mesh, forth = {"t": 4}, search("B D", MLP, "B E", WIDE, {"t": 4})
+    free = {"B F/t": ["B F/t"], "B F": ["B F", "B F/t", "B F {t}"]}    # s'(H) is there on copies: any placement
+    back = [search("B E", turned([[a], free[str(s)], [b]]), "B D", WIDE, mesh, linear=True)[0].cost/UNIT
+            for a, s, b in (f.choice for f in forth)]
+    assert back == [2, 6, 6, 2, 5, 9, 9, 5]
+    for f in forth:
+        a, s, b = f.choice
+        g, = search("B E {t}", turned([[a], [s.dual(mesh)], [b]]), "B D {t}", WIDE, mesh, linear=True)
+        assert g.cost == f.cost and g.moves == tuple(m.transpose(mesh) for m in reversed(f.moves))
 
 
 def test_a_search_against_relaxing_every_move_and_product():
