@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from capacity import tiny
+from capacity.algorithms import window_all_reduce
 from capacity.spmd import Link, Mismatch, ProgramError, run, two_level
-from capacity.splits.expert import (Direct, ByNode, apply, is_expert, loss, mixture, route, share, spread,
-                                    with_experts)
+from capacity.splits.expert import ByNode, Direct, apply, is_expert, loss, mixture, route, share, spread, with_experts
 
 W = with_experts(tiny.weights(), 8)
 TOKENS, TARGETS = tiny.data(sequences=8, length=6)
@@ -147,7 +147,6 @@ def test_bytes_of_a_token_sent_once_per_node(E, k, N, G):
 def test_summing_all_gradients_over_all_ranks_is_wrong():
     """Neighbors hold different experts: their gradients have one shape and no common sum."""
     def careless(comm, part, w, k, ep):
-        from capacity.algorithms import window_all_reduce
         total, back = tiny.loss(share(w, comm.rank, ep), *part, feed=spread(comm, k))
         return window_all_reduce(comm, total), {n: window_all_reduce(comm, g) for n, g in back().items()}
     did, (total, want) = run(careless, parts(4), W, 2, 4), whole(k=2)
