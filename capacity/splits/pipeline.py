@@ -124,7 +124,7 @@ def pipeline(comm, mine, schedule, batch):
     home = {op: d for d, order in enumerate(schedule.orders) for op in ops(order)}
     last = max(op.stage for op in home)
     needs = {message(op, home, last) for op in ops(schedule.orders[comm.rank])}
-    inbox = {op: comm.irecv(d, tag=op) for d, order in enumerate(schedule.orders) if d != comm.rank
+    inbox = {op: comm.irecv(d, tag=str(op)) for d, order in enumerate(schedule.orders) if d != comm.rank
              for op in ops(order) if op in needs}
     outbox, here, kept, grads, loss, peak = [], {}, {}, {}, 0.0, 0
 
@@ -134,7 +134,7 @@ def pipeline(comm, mine, schedule, batch):
 
     def put(op, value, to):
         if to in home and home[to] != comm.rank:
-            outbox.append(comm.isend(value, home[to], tag=op))
+            outbox.append(comm.isend(value, home[to], tag=str(op)))
         else:
             here[op] = value
 
