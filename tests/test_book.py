@@ -16,8 +16,8 @@ HTML = Path(os.environ.get("BOOK_HTML", ROOT / "_build/html"))
 ASIDE = {"_static", "_sources", "_images", "_downloads", "_sphinx_design_static"}
 PAGES = sorted(p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")
                if not ASIDE & set(p.relative_to(HTML).parts) and p.name != "genindex.html")
-EXPLORERS, PLAYERS = ([p for p in PAGES if f'class="{kind}"' in (HTML / p).read_text(encoding="utf-8")]
-                      for kind in ("cx-explore", "cx-stepper"))
+EXPLORERS, PLAYERS, CHARTS = ([p for p in PAGES if f'class="{kind}"' in (HTML / p).read_text(encoding="utf-8")]
+                      for kind in ("cx-explore", "cx-stepper", "cx-gantt"))
 PICTURES = {"image/png", "image/jpeg", "image/svg+xml", "image/gif"}
 HARMLESS = ["theme mode"]                   # the theme says so on a first visit
 LIGHT, DESK, PHONE = 1_000_000, {"width": 1280, "height": 900}, {"width": 375, "height": 812}
@@ -253,6 +253,40 @@ def test_every_step_is_drawn_and_said(site, name):
 def test_player_is_a_table_without_scripts(site, name):
     page = visit(site, name, java_script_enabled=False)
     assert page.locator("figure.cx-stepper tbody tr").count() > 2 and page.locator("figure.cx-stepper svg").count() == 0
+    page.context.close()
+
+
+# --- charts of a pipeline
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_choice_and_slider_redraws_the_chart(site, name):
+    page = visit(site, name)
+    figures = page.locator("figure.cx-gantt").all()
+    assert figures
+    for figure in figures:
+        controls = figure.locator("input[type=radio], input[type=range]")
+        for i in range(controls.count()):
+            control = controls.nth(i)
+            radio = control.get_attribute("type") == "radio"
+            if control.is_disabled() or radio and control.is_checked():
+                continue
+            before = figure.evaluate(STATE)
+            if radio:
+                control.check(force=True)
+            else:
+                control.press("End" if control.input_value() != control.get_attribute("max") else "Home")
+            page.evaluate(DRAWN)
+            after = figure.evaluate(STATE)
+            assert after != before, f"control {i}: nothing moved"
+            assert not any(w in after for w in ("NaN", "undefined", "Infinity"))
+    assert [c for c in page.log.console if not any(h in c for h in HARMLESS)] == []
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_chart_is_a_table_without_scripts(site, name):
+    page = visit(site, name, java_script_enabled=False)
+    assert page.locator("figure.cx-gantt tbody tr").count() > 2 and page.locator("figure.cx-gantt svg").count() == 0
     page.context.close()
 
 
