@@ -127,10 +127,10 @@ def test_states_are_a_monoid():
     for got, want in [(merge(merge(x, y), z), merge(x, merge(y, z))), (merge(x, z), merge(z, x)),
                       (merge(nothing, z), z), (merge(z, nothing), z), (merge(nothing, nothing), nothing)]:
         for a, b in zip(got, want):
-            np.testing.assert_allclose(a, b, atol=1e-15)
+            np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-15)
     whole = see(q, *np.concatenate(keys, 2), at, np.arange(12))
     for a, b in zip(reduce(merge, (z, x, y)), whole):
-        np.testing.assert_allclose(a, b, atol=1e-14)
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
 
 
 def test_must_fail_without_the_guard(monkeypatch):
