@@ -290,11 +290,7 @@ def search(source, steps, target, shape, mesh, itemsize=2, beta=None, linear=Fal
                 raise ValueError(f"a function of {str(placement)!r}; allowed: a placement without partial terms")
             return go(routes, lambda p: [placement])
         routes = go(routes, lambda p: [q for q in _placements(p.cuts, shape, mesh) if _multiplies(q, placement)])
-        after = {}
-        for q, way in routes.items():
-            p = matmul(q, placement)
-            after[p] = min(way, after.get(p, way), key=lambda w: (w[0], len(w[1])))
-        return after
+        return {matmul(q, placement): way for q, way in routes.items()}    # no two q have the same product
 
     found, target = [], Placement(target)
     for choice in itertools.product(*([Placement(p) for p in options] for options in steps)):

@@ -396,6 +396,14 @@ def test_megatron_is_the_one_cheapest_layout():
     assert [m.collective for m in shared[0].moves] == ["all_gather", "reduce_scatter"]
 
 
+@pytest.mark.parametrize("wide", [4, 8, 16, 64])
+def test_megatron_is_alone_only_in_a_layer_wider_than_the_stream(wide):
+    found = search("B D", MLP, "B E", {**WIDE, "F": wide}, {"t": 4})
+    cost = {tuple(map(str, f.choice)): f.cost/UNIT for f in found}
+    assert cost["D F/t", "B F/t", "F/t E"] == 2 and cost["D F/t", "B F/t", "F E/t"] == 1 + Fraction(wide, 8)
+    assert (found[0].cost < found[1].cost) == (wide > 8) and found[0].cost == min(2, 1 + Fraction(wide, 8))*UNIT
+
+
 def test_backward_costs():
     """With one loss copies come and go; with a loss on every rank terms do, and every move is transposed."""
     mesh, forth = {"t": 4}, search("B D", MLP, "B E", WIDE, {"t": 4})
@@ -412,25 +420,25 @@ def test_backward_costs():
 def test_a_search_against_relaxing_every_move_and_product():
     """The same costs from a graph of (step, placement) in which every move and product is an edge."""
     mesh = {"t": 4}
-    steps = [["D F/t", "D/t F", "D F"], ["B F/t", "B F", "B/t F"], ["F/t E", "F E/t", "F E"]]
+    chain = [["D F/t", "D/t F", "D F"], ["B F/t", "B F", "B/t F"], ["F/t E", "F E/t", "F E"]]
     for source, target in itertools.product(["B D", "B/t D", "B D {t}"], ["B E", "B/t E", "B E {t}"]):
-        found = {f.choice: f for f in search(source, steps, target, WIDE, mesh)}
+        found = {f.choice: f for f in search(source, chain, target, WIDE, mesh)}
         assert len(found) == 27
         for choice, f in found.items():
-            best = {(0, Placement(source)): 0}
+            best = {(0, Placement(source)): (0, 0)}
             for _ in range(20):
-                for (i, p), spent in list(best.items()):
-                    edges = [((i, m.target), m.nbytes) for m in moves(p, {a: WIDE[a] for a in p.cuts}, mesh)]
+                for (i, p), (spent, steps) in list(best.items()):
+                    edges = [((i, m.target), m.nbytes, 1) for m in moves(p, {a: WIDE[a] for a in p.cuts}, mesh)]
                     if i < 3 and set(choice[i].cuts) == set(p.cuts):
-                        edges += [((i + 1, p), 0)]*(p == choice[i])
+                        edges += [((i + 1, p), 0, 0)]*(p == choice[i])
                     elif i < 3:
                         try:
-                            edges.append(((i + 1, matmul(p, choice[i])), 0))
+                            edges.append(((i + 1, matmul(p, choice[i])), 0, 0))
                         except ValueError:
                             pass
-                    for node, nbytes in edges:
-                        best[node] = min(best.get(node, math.inf), spent + nbytes)
-            assert f.cost == best[3, Placement(target)] == sum(m.nbytes for m in f.moves)
+                    for node, nbytes, one in edges:
+                        best[node] = min(best.get(node, (math.inf, 0)), (spent + nbytes, steps + one))
+            assert (f.cost, len(f.moves)) == best[3, Placement(target)] and f.cost == sum(m.nbytes for m in f.moves)
 
 
 def test_every_layout_of_a_search_computes_the_layer():
@@ -476,6 +484,13 @@ def test_a_search_on_two_axes_and_in_seconds():
     assert all(m.axis == "t" for m in found[0].moves)
     timed = search("B/x D", steps, "B/x E", shape, mesh, beta={"x": 1, "t": 4})
     assert timed[0].choice == found[0].choice and timed[0].cost == found[0].cost/4
+
+
+def test_a_search_finds_cuts_in_every_order():
+    shape = {"B": 8, "D": 8, "F": 8}
+    for cut in ("x/y", "y/x"):
+        found, = search(f"B D/{cut}", [[f"D/{cut} F"]], "B F {x y}", shape, {"x": 2, "y": 4})
+        assert found.cost == 0 and found.moves == ()
 
 
 def test_a_function_of_a_partial_sum_is_refused():

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from capacity import tiny
-from capacity.splits.tensor import (AXIS, all_gather, all_reduce, loss, merge, reduce_scatter, sequence_parallel, shard,
-                                    sum_norms, tensor_parallel, unshard)
+from capacity.splits.tensor import (AXIS, all_gather, all_reduce, cross_entropy, embed, loss, merge, reduce_scatter,
+                                    sequence_parallel, shard, sum_norms, tensor_parallel, unshard)
 from capacity.spmd import run
 
 BETWEEN = [tensor_parallel, sequence_parallel]
@@ -52,7 +52,6 @@ def test_a_gradient_scales():
 
 
 def tiny_twice(comm, part):
-    from capacity.splits.tensor import cross_entropy, embed
     hooks = tensor_parallel(comm)
     return tiny.loss(part, TOKENS, TARGETS, embed=embed(comm, hooks["leave"]), cross_entropy=cross_entropy(comm),
                      **hooks)[1](2.0)
@@ -115,6 +114,7 @@ def test_parts():
     for t in (1, 2, 4):
         parts = [shard(w, r, t) for r in range(t)]
         assert all(np.array_equal(a, b) for a, b in zip(unshard(parts).values(), w.values()))
+    assert unshard([{"norm": 0, "head": np.zeros((2, 3))}, {"norm": 1, "head": np.ones((2, 3))}])["norm"] == 0
     with pytest.raises(ValueError, match="size = 8; allowed: a divisor of 4, the length of '0.k'"):
         shard(w, 0, 8)
 
@@ -133,3 +133,17 @@ def test_merged_logits_do_not_overflow():
     for a, b, c in ((0, 1, 2), (2, 0, 1)):
         m, s, _ = merge(merge(states[a], states[b]), states[c])
         np.testing.assert_allclose(m + np.log(s), np.logaddexp.reduce(z, 1), rtol=1e-14)
+
+
+def test_the_loss_of_large_logits_does_not_overflow():
+    z = np.random.default_rng(4).normal(size=(*TOKENS.shape, 16))*2000
+    total, back = tiny.cross_entropy(z, TARGETS)
+    parts = np.split(z, 4, 2)
+
+    def program(comm, part):
+        got, back = cross_entropy(comm)(part, TARGETS)
+        return got, back(0.5)
+
+    for (got, d), want in zip(run(program, parts).results, np.split(back(0.5), 4, 2)):
+        assert np.isfinite(got) and got == pytest.approx(total, rel=1e-14)
+        np.testing.assert_allclose(d, want, atol=1e-10)

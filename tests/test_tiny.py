@@ -49,3 +49,25 @@ def test_grouped_query_attention_is_attention_with_copied_heads():
     np.testing.assert_allclose(out, wide, atol=1e-14)
     for narrow, copied in zip(back(do)[1:], wide_back(do)[1:]):
         np.testing.assert_allclose(narrow, copied.reshape(2, 6, 2, 2, 3).sum(3), atol=1e-13)
+
+
+@pytest.mark.parametrize("name", list(W))
+def test_hooks_and_their_pullbacks(name):
+    """enter before both layers of a block and before the head, leave after both layers; back in the other order."""
+    seen = []
+
+    def hook(word, factor):
+        def call(x):
+            seen.append(word)
+            return factor*x, lambda dy: (seen.append("-" + word), factor*dy)[1]
+        return call
+
+    def loss(w):
+        return tiny.loss(w, TOKENS, TARGETS, enter=hook("enter", 1.5), leave=hook("leave", 0.5))
+
+    gradient = loss(W)[1]()[name]
+    forward = ["enter", "leave"]*4 + ["enter"]
+    assert seen == forward + ["-" + word for word in forward[::-1]]
+    along, h = np.random.default_rng(7).normal(size=W[name].shape), 1e-5
+    up, down = (loss(W | {name: W[name] + d*along})[0] for d in (h, -h))
+    assert (up - down)/(2*h) == pytest.approx((gradient*along).sum(), rel=1e-6, abs=1e-9)
