@@ -87,6 +87,14 @@ def test_bias_chooses_and_does_not_weigh():
     np.testing.assert_array_equal(biased[:, 0], np.take_along_axis(gates, np.argsort(plain), -1)[:, 3])
 
 
+@pytest.mark.parametrize("node_size", [None, 2])
+def test_ranks_and_one_process_choose_with_the_same_bias(node_size):
+    bias = np.array([0, 0, 0, 0.5, 0, 0, 0, -0.5])
+    total, want = whole(k=2, bias=bias)
+    assert abs(total - whole(k=2)[0]) > 1e-2
+    check(run(program(dict(bias=bias, node_size=node_size)), parts(4), W, 2, 4), 4, total, want)
+
+
 def test_dropped_is_zero_and_kept_is_exact():
     """Tokens of which no copy is dropped come out the same; one that lost all copies comes out 0."""
     rng = np.random.default_rng(3)
