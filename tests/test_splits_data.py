@@ -1,5 +1,5 @@
 """Data parallelism: the loss and every gradient of the unsplit model, the bytes, and what must not be split so."""
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pytest
@@ -86,6 +86,13 @@ def test_buckets_come_as_backward_ends_them():
     assert buckets(x, 0) == [["head"], ["second"], ["first"], ["embed"]]
 
 
+def test_the_last_layer_leaves_first():
+    left = sum(buckets(sums(W, TOKENS, TARGETS), 0), [])
+    layers = [name.split(".")[0] for name in left if name.split(".")[0] in ("head", "norm", "0", "1", "embed")]
+    assert list(dict.fromkeys(layers)) == ["head", "norm", "1", "0", "embed"]
+    assert left[-2:] == ["loss", "count"]
+
+
 def test_mean_of_means_fails_by_the_weights():
     def mean_of_means(comm, samples, w):
         local = mean(sums(w, *samples))
@@ -141,8 +148,17 @@ def test_batch_statistics_fail_because_their_loss_does_not_add():
     hooks = {"enter": batch_norm}
     parts = [tiny.loss(W, *s, **hooks)[0] for s in dealt(2)]
     assert abs(sum(parts) - tiny.loss(W, TOKENS, TARGETS, **hooks)[0]) > 1e-2
+    alone = run(partial(data_parallel, **hooks), [(TOKENS, TARGETS)], W).results[0]
+    same(alone, serial(**hooks))                             # the program runs the hook; only the split is wrong
     got = run(partial(data_parallel, **hooks), dealt(2), W).results[0]
     assert np.abs(got["head"] - serial(**hooks)["head"]).max() > 1e-3
+
+
+def test_batch_statistics_are_those_of_a_micro_batch():
+    parts = [sums(W, TOKENS[i:i + 2], TARGETS[i:i + 2], enter=batch_norm) for i in range(0, 8, 2)]
+    got = run(partial(data_parallel, enter=batch_norm), [(TOKENS, TARGETS)], W, 4).results[0]
+    same(got, mean(reduce(add, parts)))
+    assert np.abs(got["head"] - serial(enter=batch_norm)["head"]).max() > 1e-3
 
 
 def test_pairs_are_a_commutative_monoid():

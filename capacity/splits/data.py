@@ -15,9 +15,10 @@ from ..algorithms import ring_all_reduce
 
 
 def sums(w, tokens, targets, **hooks):
-    """The pair of some sequences: tokens, targets (b, s); hooks of `tiny.loss`."""
+    """The pair of some sequences, in the order of w: tokens, targets (b, s); hooks of `tiny.loss`."""
     total, back = tiny.loss(w, tokens, targets, **hooks)
-    return {"count": np.sum(targets >= 0), "loss": total, **back()}
+    grads = back()
+    return {"count": np.sum(targets >= 0), "loss": total, **{name: grads[name] for name in w}}
 
 
 def add(x, y):
