@@ -54,6 +54,11 @@ def test_no_stage_without_a_block(n):
         stages(W, n)
 
 
+def test_nothing_flows_back_to_the_tokens():
+    x, back = stage(stages(W, 2)[0], TOKENS)
+    assert back(np.ones_like(x))[0] is None
+
+
 def test_composed_stages_are_the_model():
     for n in (1, 2, 3, 8):
         x, backs = TOKENS, []

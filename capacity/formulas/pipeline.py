@@ -41,8 +41,8 @@ def split_backward_span(pp: Count, microbatches: Count, forward: Seconds, input_
                         lag: Ratio) -> Seconds:
     """Time from the first stage's first operation to its last, when stage s puts weight gradients off by lag s.
 
-    ZB-H1 has lag 1 and wants p micro-batches, ZB-H2 has lag 2 and wants 2p - 1.  Weight gradients no longer than
-    forwards.
+    ZB-H1 has lag 1, ZB-H2 lag 2; at least lag (p - 1) + 1 micro-batches.  No other stage takes longer.  Assumes
+    weight_grad <= forward and lag weight_grad <= forward + input_grad: beyond that it would be less than the work.
     """
     return microbatches*(forward + input_grad + weight_grad) + (pp - 1)*(forward + input_grad - lag*weight_grad)
 
@@ -50,13 +50,16 @@ def split_backward_span(pp: Count, microbatches: Count, forward: Seconds, input_
 @formula(chapter="16-pipeline-parallelism-separability", source="derived")
 def split_backward_time(pp: Count, microbatches: Count, forward: Seconds, input_grad: Seconds, weight_grad: Seconds,
                         lag: Ratio) -> Seconds:
-    """Time of a step from the first operation anywhere to the last; see `split_backward_span`."""
+    """Time of a step of ZB-H1 (lag 1) or ZB-H2 (lag 2), from the first operation anywhere to the last.
+
+    At least lag (p - 1) + 1 micro-batches.  Assumes that weight or input gradients take no longer than forwards.
+    """
     return (microbatches*(forward + input_grad + weight_grad)
             + (pp - 1)*(forward + maximum(0, input_grad - lag*weight_grad)))
 
 
 @formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
-def pipeline_egress(microbatches: Count, chunks: Count, microbatch_tokens: Count, hidden: Count,
+def pipeline_egress(microbatches: Count, chunks: Count, microbatch_tokens: Ratio, hidden: Count,
                     element_bytes: Bytes) -> Bytes:
     """Bytes an inner device sends per step: an activation forwards and a gradient backwards per micro-batch and stage."""
     return 2*microbatches*chunks*microbatch_tokens*hidden*element_bytes
@@ -69,6 +72,6 @@ def one_f_one_b_period(pp: Count, forward: Seconds, backward: Seconds, send_time
 
 
 @formula(chapter="16-pipeline-parallelism-separability", source="derived")
-def bubble_at_fixed_batch(P: Count, tp: Count, pp: Count, microbatch_tokens: Count, batch_tokens: Count) -> Ratio:
+def bubble_at_fixed_batch(P: Count, tp: Count, pp: Count, microbatch_tokens: Ratio, batch_tokens: Count) -> Ratio:
     """Idle over working time of 1F1B when P devices share one batch, and data parallelism takes what tp and pp leave."""
     return (1 - 1/pp)*P*microbatch_tokens/(tp*batch_tokens)
