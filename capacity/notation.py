@@ -32,6 +32,12 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     flops=("C", "floating-point operations of the job"),
     duration=("T", "wall-clock time"),
     token_rate=(r"\nu", "tokens per second"),
+    # scaling laws: exponents are a with an index, so that alpha and beta keep their meaning
+    irreducible=(r"L_\infty", "loss that no size and no data removes, nats per token"),
+    size_coefficient=(r"A_\Psi", "coefficient of the size term of the loss"),
+    data_coefficient=("A_D", "coefficient of the data term of the loss"),
+    size_exponent=(r"a_\Psi", "exponent of the size term of the loss"),
+    data_exponent=("a_D", "exponent of the data term of the loss"),
     # the machine
     peak=("F", "dense peak arithmetic of one device"),
     mfu=(r"\eta", "model FLOP utilization"),

@@ -13,7 +13,7 @@ LAYERS = {                                     # a module imports only from laye
     "estimate": 5, "planner": 6, "cli": 7,                             # verbs
 }
 PICTURES = {"plot", "draw", "paper", "explore", "stepper", "gantt"}    # import words, grammar and one another
-WITNESSES = {"spmd", "algorithms", "schedule", "tiny", "splits", "failures"}       # import only one another
+WITNESSES = {"spmd", "algorithms", "schedule", "tiny", "splits", "students", "failures"}       # import only one another
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE/"__init__.py")
 
 

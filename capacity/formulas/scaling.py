@@ -1,0 +1,1 @@
+"""Scaling laws: loss against parameters, tokens, compute and batch."""
