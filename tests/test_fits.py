@@ -1,0 +1,48 @@
+"""The fits find what was put in, and say what they are given."""
+import numpy as np
+import pytest
+
+from capacity.fits import Surface, bootstrap, fit_loss_surface, project
+
+TRUTH = Surface(1.82, 482, 2085, 0.348, 0.366)
+N, D = (x.ravel() for x in np.meshgrid(np.geomspace(5e7, 1.6e10, 10), np.geomspace(1e9, 5e11, 10)))
+
+
+def loss(c, N=N, D=D):
+    return c.irreducible + c.size_coefficient/N**c.size_exponent + c.data_coefficient/D**c.data_exponent
+
+
+@pytest.mark.parametrize("truth", [TRUTH, Surface(1.69, 406.4, 410.7, 0.339, 0.285), Surface(0.5, 20, 4e4, 0.2, 0.5)])
+def test_truth_is_found(truth):
+    np.testing.assert_allclose(fit_loss_surface(N, D, loss(truth)), truth, rtol=1e-3)
+
+
+def test_projection_is_exact_at_the_true_exponents():
+    coefficients, residual = project(N, D, loss(TRUTH), TRUTH.size_exponent, TRUTH.data_exponent)
+    np.testing.assert_allclose(coefficients, TRUTH[:3], rtol=1e-6)
+    assert residual < 1e-12 < project(N, D, loss(TRUTH), 0.3, 0.4)[1]
+
+
+def test_outliers_weigh_little():
+    noisy = loss(TRUTH)*np.exp(0.001*np.random.default_rng(0).normal(size=N.size))
+    noisy[:5] *= 1.5
+    near = fit_loss_surface(N, D, noisy)
+    far = fit_loss_surface(N, D, noisy, delta=10)
+    assert abs(near.data_exponent - TRUTH.data_exponent) < 0.03 < abs(far.data_exponent - TRUTH.data_exponent)
+
+
+def test_bootstrap_covers_the_truth_and_repeats_itself():
+    noisy = loss(TRUTH)*np.exp(0.003*np.random.default_rng(1).normal(size=N.size))
+    fit = fit_loss_surface(N, D, noisy)
+    rows = bootstrap(fit_loss_surface, N, D, noisy, count=40, start=fit)
+    assert rows.shape == (40, 5)
+    assert (abs(np.mean(rows, 0)[3:] - TRUTH[3:]) < 4*rows.std(0)[3:]).all()
+    assert 0.001 < rows.std(0)[3] < 0.05
+    np.testing.assert_array_equal(rows, bootstrap(fit_loss_surface, N, D, noisy, count=40, start=fit))
+
+
+@pytest.mark.parametrize("bad, says", [
+    (dict(loss=[1, 2]), "losses"), (dict(params=-N), "params"), (dict(delta=0), "delta"), (dict(tokens=[[1.0]]), "tokens")])
+def test_bad_input(bad, says):
+    with pytest.raises(ValueError, match=says):
+        fit_loss_surface(**{**dict(params=N, tokens=D, loss=loss(TRUTH)), **bad})
