@@ -38,6 +38,10 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     data_coefficient=("A_D", "coefficient of the data term of the loss"),
     size_exponent=(r"a_\Psi", "exponent of the size term of the loss"),
     data_exponent=("a_D", "exponent of the data term of the loss"),
+    reducible=(r"L_{+}", "loss above the irreducible part, nats per token"),
+    size_ratio=(r"\kappa", "parameters over the best number of parameters for the same compute"),
+    batch_exponent=("a_B", "power of 1/loss with which the critical batch grows"),
+    step_exponent=("a_S", "exponent of the loss in optimizer steps"),
     # the machine
     peak=("F", "dense peak arithmetic of one device"),
     mfu=(r"\eta", "model FLOP utilization"),

@@ -1,1 +1,67 @@
 """Scaling laws: loss against parameters, tokens, compute and batch."""
+from __future__ import annotations
+
+from ..formula import formula
+from ..units import Count, Flops, Ratio
+
+
+# 07
+@formula(chapter="07-compute-loss-surface", source="hoffmann2022")
+def loss_surface(params: Count, tokens: Count, irreducible: Ratio, size_coefficient: Ratio, data_coefficient: Ratio,
+                 size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
+    """Loss of a model of so many parameters after so many tokens: a floor, and a power of each."""
+    return irreducible + size_coefficient*params**-size_exponent + data_coefficient*tokens**-data_exponent
+
+
+@formula(chapter="07-compute-loss-surface", source="hoffmann2022")
+def optimal_params(flops: Flops, size_coefficient: Ratio, data_coefficient: Ratio, size_exponent: Ratio,
+                   data_exponent: Ratio, *, per_weight: Flops = 6) -> Count:
+    """Parameters with the least loss for a given compute, on a `loss_surface`."""
+    balance = size_exponent*size_coefficient/(data_exponent*data_coefficient)
+    return (balance*(flops/per_weight)**data_exponent)**(1/(size_exponent + data_exponent))
+
+
+@formula(chapter="07-compute-loss-surface", source="hoffmann2022")
+def optimal_tokens(flops: Flops, size_coefficient: Ratio, data_coefficient: Ratio, size_exponent: Ratio,
+                   data_exponent: Ratio, *, per_weight: Flops = 6) -> Count:
+    """Tokens with the least loss for a given compute, on a `loss_surface`."""
+    balance = data_exponent*data_coefficient/(size_exponent*size_coefficient)
+    return (balance*(flops/per_weight)**size_exponent)**(1/(size_exponent + data_exponent))
+
+
+@formula(chapter="07-compute-loss-surface", source="hoffmann2022")
+def allocation_exponent(size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
+    """Power of compute with which the best size grows; the best number of tokens has the rest, to 1."""
+    return data_exponent/(size_exponent + data_exponent)
+
+
+@formula(chapter="07-compute-loss-surface", source="derived")
+def frontier_exponent(size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
+    """Power of compute with which the reducible loss falls when size and tokens are chosen best."""
+    return size_exponent*data_exponent/(size_exponent + data_exponent)
+
+
+@formula(chapter="07-compute-loss-surface", source="derived")
+def misallocation_penalty(size_ratio: Ratio, size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
+    """Reducible loss over its least at the same compute, for a size that is not the best one."""
+    return (data_exponent*size_ratio**-size_exponent + size_exponent*size_ratio**data_exponent
+            )/(size_exponent + data_exponent)
+
+
+@formula(chapter="07-compute-loss-surface", source="derived")
+def local_size_exponent(params: Count, irreducible: Ratio, size_coefficient: Ratio, size_exponent: Ratio) -> Ratio:
+    """Exponent that a power law without a floor would show at this size, with data enough."""
+    reducible = size_coefficient*params**-size_exponent
+    return size_exponent*reducible/(irreducible + reducible)
+
+
+@formula(chapter="07-compute-loss-surface", source="derived")
+def smallest_params(reducible: Ratio, size_coefficient: Ratio, size_exponent: Ratio) -> Count:
+    """Size below which no amount of data brings the loss down to `reducible` above its floor."""
+    return (size_coefficient/reducible)**(1/size_exponent)
+
+
+@formula(chapter="07-compute-loss-surface", source="kaplan2020")
+def three_way_exponent(size_exponent: Ratio, batch_exponent: Ratio, step_exponent: Ratio) -> Ratio:
+    """Power of compute with which the loss falls when size, batch and steps share it and there is no floor."""
+    return 1/(1/size_exponent + 1/batch_exponent + 1/step_exponent)
