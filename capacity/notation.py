@@ -137,6 +137,18 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     life=(r"T_{\mathrm{life}}", "depreciation time"),
     opex=(r"R_{\mathrm{op}}", "running cost of one device"),
     utilization=("u", "share of the time that the device does paid work"),
+    # batch and noise
+    batch=("B", "examples, or tokens, in one optimizer step"),
+    gradient_variance=("V", "variance of one example's gradient, over all coordinates"),
+    gradient_square=("g^2", "squared norm of the true gradient"),
+    noise_scale=(r"B_{\mathrm{n}}", "gradient noise scale"),
+    critical_batch=(r"B_{\mathrm{c}}", "batch that needs twice the least steps and twice the least examples"),
+    least_steps=(r"S_{\min}", "steps to a given loss with endless batches"),
+    small_norm=(r"q_{\mathrm{s}}", "mean squared norm of the gradients of small batches"),
+    big_norm=(r"q_{\mathrm{b}}", "mean squared norm of the gradients of big batches"),
+    small_batch=(r"B_{\mathrm{s}}", "examples in a small batch"),
+    big_batch=(r"B_{\mathrm{b}}", "examples in a big batch"),
+    copy_tokens=(r"b_{\min}", "tokens per step and copy of the gradient above which its sum hides"),
     # error bars
     spread=(r"\sigma_1", "standard deviation of a logarithm"),
     other_spread=(r"\sigma_2", "standard deviation of another, independent logarithm"),

@@ -65,3 +65,58 @@ def smallest_params(reducible: Ratio, size_coefficient: Ratio, size_exponent: Ra
 def three_way_exponent(size_exponent: Ratio, batch_exponent: Ratio, step_exponent: Ratio) -> Ratio:
     """Power of compute with which the loss falls when size, batch and steps share it and there is no floor."""
     return 1/(1/size_exponent + 1/batch_exponent + 1/step_exponent)
+
+
+# 10
+@formula(chapter="10-batch-size-dynamics", source="mccandlish2018")
+def gradient_noise_scale(gradient_variance: Ratio, gradient_square: Ratio) -> Ratio:
+    """Batch at which the noise of the gradient costs as much as the gradient itself gains.
+
+    Exact if both are weighted with the curvature, tr(H Sigma) and G'HG; unweighted, the usual estimate.
+    """
+    return gradient_variance/gradient_square
+
+
+@formula(chapter="10-batch-size-dynamics", source="mccandlish2018")
+def noisy_step_gain(batch: Ratio, noise_scale: Ratio) -> Ratio:
+    """Share of the best noise-free step that the best step of a batch attains; its rate has the same share."""
+    return batch/(batch + noise_scale)
+
+
+@formula(chapter="10-batch-size-dynamics", source="mccandlish2018")
+def gradient_variance_estimate(small_norm: Ratio, big_norm: Ratio, small_batch: Ratio, big_batch: Ratio) -> Ratio:
+    """Variance of one example's gradient from the squared norms at two batch sizes, without bias."""
+    return (small_norm - big_norm)*small_batch*big_batch/(big_batch - small_batch)
+
+
+@formula(chapter="10-batch-size-dynamics", source="mccandlish2018")
+def gradient_square_estimate(small_norm: Ratio, big_norm: Ratio, small_batch: Ratio, big_batch: Ratio) -> Ratio:
+    """Squared norm of the true gradient from the squared norms at two batch sizes, without bias."""
+    return (big_batch*big_norm - small_batch*small_norm)/(big_batch - small_batch)
+
+
+@formula(chapter="10-batch-size-dynamics", source="mccandlish2018")
+def steps_to_loss(batch: Ratio, least_steps: Ratio, critical_batch: Ratio) -> Ratio:
+    """Optimizer steps to a given loss, at the best rate of the batch."""
+    return least_steps*(1 + critical_batch/batch)
+
+
+@formula(chapter="10-batch-size-dynamics", source="mccandlish2018")
+def examples_to_loss(batch: Ratio, least_steps: Ratio, critical_batch: Ratio) -> Ratio:
+    """Examples, or tokens, to a given loss, at the best rate of the batch."""
+    return least_steps*(batch + critical_batch)
+
+
+@formula(chapter="10-batch-size-dynamics", source="derived")
+def batch_efficiency(batch: Ratio, critical_batch: Ratio) -> Ratio:
+    """Least examples to a given loss over those that this batch needs."""
+    return critical_batch/(batch + critical_batch)
+
+
+@formula(chapter="10-batch-size-dynamics", source="derived")
+def max_data_parallel_devices(batch_tokens: Ratio, copy_tokens: Ratio, tp: Count, pp: Count) -> Ratio:
+    """Devices that a batch keeps busy while each copy of the model gets its threshold of tokens.
+
+    `copy_tokens` is `tokens_to_hide_all_reduce`; a copy is split over tp times pp devices.
+    """
+    return tp*pp*batch_tokens/copy_tokens
