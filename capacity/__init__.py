@@ -31,7 +31,7 @@ _HOME = {
     "layout": ["Layout"],
     "placement": ["Move", "Placement", "conversion", "matmul"],
     "estimate": ["Step", "estimate"],
-    "runs": ["Run", "published_rows", "published_runs"],
+    "runs": ["Run", "published_rows", "published_runs", "scaling_runs"],
     "fits": ["Surface", "bootstrap", "fit_loss_surface"],
     "plot": ["COLOR", "label", "ticks"],
     "explore": ["Axis", "Slider", "Y", "explore"],
