@@ -42,6 +42,12 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     size_ratio=(r"\kappa", "parameters over the best number of parameters for the same compute"),
     batch_exponent=("a_B", "power of 1/loss with which the critical batch grows"),
     step_exponent=("a_S", "exponent of the loss in optimizer steps"),
+    token_ratio=("m", "training tokens over the optimal number for the same loss"),
+    served_tokens=(r"D_{\mathrm{s}}", "tokens that the model processes after training"),
+    unique_tokens=("U", "different training tokens"),
+    passes=(r"\epsilon", "passes over the same tokens"),
+    repeat_scale=(r"R_{\star}", "further passes after which another one is worth 1/e of the first"),
+    half_width=("h", "half of a range of sizes, in natural logarithms"),
     # the machine
     peak=("F", "dense peak arithmetic of one device"),
     mfu=(r"\eta", "model FLOP utilization"),

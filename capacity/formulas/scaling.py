@@ -1,8 +1,11 @@
 """Scaling laws: loss against parameters, tokens, compute and batch."""
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from ..algebra import exp
 from ..formula import formula
-from ..units import Count, Flops, Ratio
+from ..units import Count, Flops, Index, Ratio, Unit
 
 
 # 07
@@ -65,6 +68,55 @@ def smallest_params(reducible: Ratio, size_coefficient: Ratio, size_exponent: Ra
 def three_way_exponent(size_exponent: Ratio, batch_exponent: Ratio, step_exponent: Ratio) -> Ratio:
     """Power of compute with which the loss falls when size, batch and steps share it and there is no floor."""
     return 1/(1/size_exponent + 1/batch_exponent + 1/step_exponent)
+
+
+# 08
+Multiple = Annotated[Any, Unit(least=1.0)]                    # 1 or more: times as many, passes over data
+
+
+@formula(chapter="08-chinchilla-optimality", source="derived")
+def overtrained_shrink(token_ratio: Multiple, size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
+    """How many times smaller a model can be that reaches the same loss with so many times the optimal tokens."""
+    return (1 + size_exponent/data_exponent*(1 - token_ratio**-data_exponent))**(1/size_exponent)
+
+
+@formula(chapter="08-chinchilla-optimality", source="derived")
+def overtraining_overhead(token_ratio: Multiple, size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
+    """Training compute of the model of `overtrained_shrink`, over the least for its loss."""
+    shrink = (1 + size_exponent/data_exponent*(1 - token_ratio**-data_exponent))**(1/size_exponent)
+    return token_ratio/shrink
+
+
+@formula(chapter="08-chinchilla-optimality", source="derived")
+def largest_shrink(size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
+    """Times that a model can be smaller than the best one of its loss, with all the data in the world."""
+    return (1 + size_exponent/data_exponent)**(1/size_exponent)
+
+
+@formula(chapter="08-chinchilla-optimality", source="sardana2024")
+def lifetime_flops(params: Count, tokens: Count, served_tokens: Index, *, per_weight: Flops = 6,
+                   per_served: Flops = 2) -> Flops:
+    """FLOP of training a model and of running it on `served_tokens` afterwards."""
+    return params*(per_weight*tokens + per_served*served_tokens)
+
+
+@formula(chapter="08-chinchilla-optimality", source="derived")
+def justified_serving(token_ratio: Multiple, size_exponent: Ratio, data_exponent: Ratio, *, per_weight: Flops = 6,
+                      per_served: Flops = 2) -> Ratio:
+    """Tokens served, over the optimal training tokens, for which so much over-training has the least lifetime FLOP."""
+    return per_weight/per_served*(1 + size_exponent/data_exponent)*token_ratio*(token_ratio**data_exponent - 1)
+
+
+@formula(chapter="08-chinchilla-optimality", source="muennighoff2023")
+def effective_tokens(unique_tokens: Count, passes: Multiple, repeat_scale: Ratio) -> Ratio:
+    """Fresh tokens that are worth as much as some passes over unique ones, if a repeat's worth decays exponentially."""
+    return unique_tokens*(1 + repeat_scale*(1 - exp(-(passes - 1)/repeat_scale)))
+
+
+@formula(chapter="08-chinchilla-optimality", source="derived")
+def isoflop_shift(half_width: Ratio, size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
+    """Logarithm of a parabola's best size over the true one, to leading order, for a centred grid of sizes."""
+    return (size_exponent - data_exponent)*half_width**2/10
 
 
 # 10
