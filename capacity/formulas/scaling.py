@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from ..algebra import exp
+from ..algebra import exp, log, sqrt
 from ..formula import formula
-from ..units import Count, Flops, Index, Ratio, Unit
+from ..units import Count, Flops, Fraction, Group, Index, Ratio, Unit
 
 
 # 07
@@ -117,6 +117,86 @@ def effective_tokens(unique_tokens: Count, passes: Multiple, repeat_scale: Ratio
 def isoflop_shift(half_width: Ratio, size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
     """Logarithm of a parabola's best size over the true one, to leading order, for a centred grid of sizes."""
     return (size_exponent - data_exponent)*half_width**2/10
+
+
+# 09
+@formula(chapter="09-phase-transitions", source="schaeffer2023")
+def exact_match_accuracy(cross_entropy: Ratio, answer_tokens: Count) -> Ratio:
+    """Chance that every token of an answer is right, if each has the same cross-entropy and they are independent."""
+    return exp(-answer_tokens*cross_entropy)
+
+
+@formula(chapter="09-phase-transitions", source="derived")
+def emergence_onset(test_items: Count, answer_tokens: Count) -> Ratio:
+    """Cross-entropy per token at which a test expects its first right answer."""
+    return log(test_items)/answer_tokens
+
+
+@formula(chapter="09-phase-transitions", source="derived")
+def accuracy_span(low_accuracy: Fraction, high_accuracy: Fraction, loss_exponent: Ratio) -> Ratio:
+    """Factor of compute that takes exact match from one accuracy to another, for answers of any length."""
+    return (log(1/low_accuracy)/log(1/high_accuracy))**(1/loss_exponent)
+
+
+@formula(chapter="09-phase-transitions", source="derived")
+def break_span(exponent_change: Ratio, *, odds: Ratio = 9) -> Ratio:
+    """Factor of scale over which a sum of two powers goes from 10 to 90 % of its change of exponent."""
+    return odds**(2/exponent_change)
+
+
+@formula(chapter="09-phase-transitions", source="hoffmann2022")
+def crossover_tokens(params: Count, size_coefficient: Ratio, data_coefficient: Ratio, size_exponent: Ratio,
+                     data_exponent: Ratio) -> Ratio:
+    """Tokens at which size and data contribute equally to a `loss_surface`: below them data limits, above them size."""
+    return (data_coefficient/size_coefficient*params**size_exponent)**(1/data_exponent)
+
+
+@formula(chapter="09-phase-transitions", source="michaud2023")
+def quanta_loss(quanta: Count, tail_exponent: Ratio) -> Ratio:
+    """Loss left by the skills not yet learned, in units of the most frequent one's; right to 1/quanta^2."""
+    return ((2*quanta + 1)/2)**-tail_exponent/tail_exponent
+
+
+@formula(chapter="09-phase-transitions", source="michaud2023")
+def quanta_learned(tokens: Count, first_share: Ratio, sightings: Ratio, tail_exponent: Ratio) -> Ratio:
+    """Skills seen at least so often, on average, in so many examples."""
+    return (tokens*first_share/sightings)**(1/(1 + tail_exponent))
+
+
+@formula(chapter="09-phase-transitions", source="michaud2023")
+def tail_data_exponent(tail_exponent: Ratio) -> Ratio:
+    """Exponent of the loss in data if a tail of skills is learned by frequency; in skills it is the tail's own."""
+    return tail_exponent/(1 + tail_exponent)
+
+
+@formula(chapter="09-phase-transitions", source="hastie2022")
+def underparameterized_risk(features: Count, excess: Group, noise: Ratio) -> Ratio:
+    """Squared error of the weights of least squares, mean over normal data, with more samples than features."""
+    return noise**2*features/(excess - 1)
+
+
+@formula(chapter="09-phase-transitions", source="hastie2022")
+def overparameterized_risk(samples: Count, excess: Group, noise: Ratio, signal: Ratio) -> Ratio:
+    """Squared error of the shortest weights that fit, mean over normal data, with more features than samples."""
+    return signal**2*excess/(samples + excess) + noise**2*samples/(excess - 1)
+
+
+@formula(chapter="09-phase-transitions", source="derived")
+def best_ridge(features: Count, noise: Ratio, signal: Ratio) -> Ratio:
+    """Penalty on the squared length of the weights that gives the least mean squared error."""
+    return features*noise**2/signal**2
+
+
+@formula(chapter="09-phase-transitions", source="levi2023")
+def smallest_curvature(features: Count, samples: Count) -> Ratio:
+    """Smallest curvature of the mean squared error on normal samples, over the true one, for large data."""
+    return (1 - sqrt(features/samples))**2
+
+
+@formula(chapter="09-phase-transitions", source="levi2023")
+def grokking_delay(curvature: Fraction) -> Ratio:
+    """Time from a small training error to the same test error under gradient flow, over the true curvature's."""
+    return log(1/curvature)/(2*curvature)
 
 
 # 10
