@@ -32,7 +32,7 @@ _HOME = {
     "placement": ["Move", "Placement", "conversion", "matmul"],
     "estimate": ["Step", "estimate"],
     "runs": ["Run", "published_rows", "published_runs", "scaling_runs"],
-    "fits": ["Surface", "bootstrap", "fit_loss_surface"],
+    "fits": ["Surface", "bootstrap", "fit_loss_surface", "isoflop_vertex"],
     "plot": ["COLOR", "label", "ticks"],
     "explore": ["Axis", "Slider", "Y", "explore"],
     "stepper": ["stepper"],

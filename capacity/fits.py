@@ -58,7 +58,8 @@ def fit_loss_surface(params, tokens, loss, delta=1e-3, start=None):
     logs = np.log(params), np.log(tokens), np.log(loss)
 
     def terms(x):
-        return np.exp(np.stack([x[0] + 0*logs[0], x[1] - x[3]*logs[0], x[2] - x[4]*logs[1]]))
+        with np.errstate(over="ignore"):                   # a trial step may be absurd; it is not taken
+            return np.exp(np.stack([x[0] + 0*logs[0], x[1] - x[3]*logs[0], x[2] - x[4]*logs[1]]))
 
     def residuals(x):
         return np.log(terms(x).sum(0)) - logs[2]
@@ -80,6 +81,24 @@ def bootstrap(fit, *columns, count=100, seed=0, **options):
     rng, n = np.random.default_rng(seed), len(columns[0])
     picks = (rng.integers(n, size=n) for _ in range(count))
     return np.array([fit(*(np.asarray(c)[pick] for c in columns), **options) for pick in picks])
+
+
+def isoflop_vertex(params, loss):
+    """Size with the least loss on a parabola in log(params) through runs of equal compute, and that loss.
+
+    params, loss: arrays of one entry per run.  -> (float, float).
+    ValueError for arrays of different lengths, fewer than three runs, a value that is not above 0, or a parabola
+    that has no least value.
+    """
+    params, loss = _positive("params", params), _positive("loss", loss)
+    if not len(params) == len(loss) >= 3:
+        raise ValueError(f"{len(params)} params, {len(loss)} losses; allowed: as many, at least 3")
+    u = np.log(params)
+    middle = u.mean()
+    bend, slope, level = np.polyfit(u - middle, loss, 2)
+    if not bend > 0:
+        raise ValueError(f"loss = {loss!r} bends by {bend:.3g}; allowed: above 0, so that a parabola has a least value")
+    return float(np.exp(middle - slope/(2*bend))), float(level - slope**2/(4*bend))
 
 
 def _positive(name, values):

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from capacity.fits import Surface, bootstrap, fit_loss_surface, project
+from capacity.fits import Surface, bootstrap, fit_loss_surface, isoflop_vertex, project
 
 TRUTH = Surface(1.82, 482, 2085, 0.348, 0.366)
 N, D = (x.ravel() for x in np.meshgrid(np.geomspace(5e7, 1.6e10, 10), np.geomspace(1e9, 5e11, 10)))
@@ -46,3 +46,16 @@ def test_bootstrap_covers_the_truth_and_repeats_itself():
 def test_bad_input(bad, says):
     with pytest.raises(ValueError, match=says):
         fit_loss_surface(**{**dict(params=N, tokens=D, loss=loss(TRUTH)), **bad})
+
+
+def test_a_parabola_is_found():
+    sizes = 3e9*np.exp([-1.0, -0.2, 0.5, 1.7])
+    size, least = isoflop_vertex(sizes, 2 + 0.1*np.log(sizes/4e9)**2)
+    assert size == pytest.approx(4e9) and least == pytest.approx(2)
+
+
+@pytest.mark.parametrize("params, loss, says", [
+    ([1, 2, 3], [1, 2], "losses"), ([1, 2], [1, 2], "at least 3"), ([1, 2, -3], [1, 2, 3], "params"), ([1, 2, 4], [1, 2, 1], "bends")])
+def test_no_parabola(params, loss, says):
+    with pytest.raises(ValueError, match=says):
+        isoflop_vertex(params, loss)
