@@ -83,8 +83,8 @@ def overtrained_shrink(token_ratio: Multiple, size_exponent: Ratio, data_exponen
 @formula(chapter="08-chinchilla-optimality", source="derived")
 def overtraining_overhead(token_ratio: Multiple, size_exponent: Ratio, data_exponent: Ratio) -> Ratio:
     """Training compute of the model of `overtrained_shrink`, over the least for its loss."""
-    shrink = (1 + size_exponent/data_exponent*(1 - token_ratio**-data_exponent))**(1/size_exponent)
-    return token_ratio/shrink
+    return token_ratio/(
+        1 + size_exponent/data_exponent*(1 - token_ratio**-data_exponent))**(1/size_exponent)
 
 
 @formula(chapter="08-chinchilla-optimality", source="derived")
@@ -104,7 +104,7 @@ def lifetime_flops(params: Count, tokens: Count, served_tokens: Index, *, per_we
 def justified_serving(token_ratio: Multiple, size_exponent: Ratio, data_exponent: Ratio, *, per_weight: Flops = 6,
                       per_served: Flops = 2) -> Ratio:
     """Tokens served, over the optimal training tokens, for which so much over-training has the least lifetime FLOP."""
-    return per_weight/per_served*(1 + size_exponent/data_exponent)*token_ratio*(token_ratio**data_exponent - 1)
+    return per_weight*token_ratio*(1 + size_exponent/data_exponent)*(token_ratio**data_exponent - 1)/per_served
 
 
 @formula(chapter="08-chinchilla-optimality", source="muennighoff2023")
