@@ -202,9 +202,9 @@ def grokking_delay(curvature: Fraction) -> Ratio:
 # 10
 @formula(chapter="10-batch-size-dynamics", source="mccandlish2018")
 def gradient_noise_scale(gradient_variance: Ratio, gradient_square: Ratio) -> Ratio:
-    """Batch at which the noise of the gradient costs as much as the gradient itself gains.
+    """Batch at which noise costs a step as much loss as the curvature along the true gradient does.
 
-    Exact if both are weighted with the curvature, tr(H Sigma) and G'HG; unweighted, the usual estimate.
+    That needs both weighted with the curvature, tr(H Sigma) and G'HG; unweighted, it is the usual estimate.
     """
     return gradient_variance/gradient_square
 
