@@ -246,9 +246,9 @@ def batch_efficiency(batch: Ratio, critical_batch: Ratio) -> Ratio:
 
 
 @formula(chapter="10-batch-size-dynamics", source="derived")
-def max_data_parallel_devices(batch_tokens: Ratio, copy_tokens: Ratio, tp: Count, pp: Count) -> Ratio:
-    """Devices that a batch keeps busy while each copy of the model gets its threshold of tokens.
+def max_data_parallel_devices(batch: Ratio, copy_tokens: Ratio, tp: Count, pp: Count) -> Ratio:
+    """Devices that a batch of tokens keeps busy while each copy of the model gets its threshold of tokens.
 
     `copy_tokens` is `tokens_to_hide_all_reduce`; a copy is split over tp times pp devices.
     """
-    return tp*pp*batch_tokens/copy_tokens
+    return tp*pp*batch/copy_tokens
