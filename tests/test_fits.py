@@ -23,6 +23,18 @@ def test_projection_is_exact_at_the_true_exponents():
     assert residual < 1e-12 < project(N, D, loss(TRUTH), 0.3, 0.4)[1]
 
 
+def test_projection_tells_the_sum_of_squares():
+    coefficients, residual = project(N, D, loss(TRUTH), 0.3, 0.4)
+    off = loss(Surface(*coefficients, 0.3, 0.4))/loss(TRUTH) - 1
+    assert residual == pytest.approx(off @ off) and residual > 1e-6
+
+
+def test_five_runs_are_enough():
+    five = [0, 7, 34, 61, 99]
+    fit = fit_loss_surface(N[five], D[five], loss(TRUTH)[five])
+    np.testing.assert_allclose(loss(fit)[five], loss(TRUTH)[five], rtol=1e-4)
+
+
 def test_outliers_weigh_little():
     noisy = loss(TRUTH)*np.exp(0.001*np.random.default_rng(0).normal(size=N.size))
     noisy[:5] *= 1.5
@@ -41,8 +53,14 @@ def test_bootstrap_covers_the_truth_and_repeats_itself():
     np.testing.assert_array_equal(rows, bootstrap(fit_loss_surface, N, D, noisy, count=40, start=fit))
 
 
+def test_bootstrap_draws_as_many_whole_runs():
+    rows = bootstrap(lambda x, y: (len(x), len(set(x)), abs(x - y).max()), np.arange(50), np.arange(50.), count=9)
+    assert (rows[:, 0] == 50).all() and (rows[:, 1] < 45).all() and (rows[:, 2] == 0).all()
+
+
 @pytest.mark.parametrize("bad, says", [
-    (dict(loss=[1, 2]), "losses"), (dict(params=-N), "params"), (dict(delta=0), "delta"), (dict(tokens=[[1.0]]), "tokens")])
+    (dict(loss=[1, 2]), "losses"), (dict(params=-N), "params ="), (dict(params=0*N), "params ="), (dict(delta=0), "delta"),
+    (dict(tokens=[[1.0]]), "tokens =")])
 def test_bad_input(bad, says):
     with pytest.raises(ValueError, match=says):
         fit_loss_surface(**{**dict(params=N, tokens=D, loss=loss(TRUTH)), **bad})
