@@ -32,7 +32,11 @@ def train(size, steps, batch, rate, variances, noise=0.0, samples=None, seed=0):
     error, losses = np.ones(size), []
     for _ in range(steps):
         losses.append(seen @ error**2 + hidden)
-        x, unseen = draw(batch) if known is None else (part[rng.integers(samples, size=batch)] for part in known)
+        if known is None:
+            x, unseen = draw(batch)
+        else:                                              # a sample keeps its noise when it is drawn again
+            pick = rng.integers(samples, size=batch)
+            x, unseen = known[0][pick], known[1][pick]
         error = error - rate*x.T @ (x @ error + unseen)/batch
     return np.array(losses + [seen @ error**2 + hidden])
 

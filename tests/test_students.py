@@ -31,3 +31,17 @@ def test_repeated_data_are_remembered():
                  for n in (None, 24))
     floor = V[6:].sum() + 0.5**2
     assert few - floor > 5*(many - floor) > 0
+
+
+def test_many_known_samples_are_like_new_ones():
+    mean = np.mean([train(6, 300, 8, 0.2, V, 0.3, samples=20_000, seed=s)[-1] for s in range(40)])
+    assert mean == pytest.approx(expected_losses(6, 300, 8, 0.2, V, 0.3)[-1], rel=0.05)
+
+
+def test_variances_fall_as_their_power():
+    np.testing.assert_allclose(spectrum(0.5, 9)[[0, 3, 8]], [1, 1/8, 1/27])
+
+
+def test_a_sample_keeps_its_noise():
+    losses = train(6, 3000, 4, 0.2, V, 0.5, samples=2, seed=1)      # six weights pass through two samples
+    assert losses[2000] != losses[0] and np.ptp(losses[-500:]) < 1e-6*losses[-1]
