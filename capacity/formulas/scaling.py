@@ -122,7 +122,7 @@ def isoflop_shift(half_width: Ratio, size_exponent: Ratio, data_exponent: Ratio)
 # 09
 @formula(chapter="09-phase-transitions", source="schaeffer2023")
 def exact_match_accuracy(cross_entropy: Ratio, answer_tokens: Count) -> Ratio:
-    """Chance that every token of an answer is right, if each has the same cross-entropy and they are independent."""
+    """Chance that every token of an answer is right, if each is drawn by its chance; cross-entropy a mean over them."""
     return exp(-answer_tokens*cross_entropy)
 
 
