@@ -20,16 +20,16 @@ def loss_surface(params: Count, tokens: Count, irreducible: Ratio, size_coeffici
 def optimal_params(flops: Flops, size_coefficient: Ratio, data_coefficient: Ratio, size_exponent: Ratio,
                    data_exponent: Ratio, *, per_weight: Flops = 6) -> Count:
     """Parameters with the least loss for a given compute, on a `loss_surface`."""
-    balance = size_exponent*size_coefficient/(data_exponent*data_coefficient)
-    return (balance*(flops/per_weight)**data_exponent)**(1/(size_exponent + data_exponent))
+    return (size_exponent*size_coefficient/(data_exponent*data_coefficient)
+            * (flops/per_weight)**data_exponent)**(1/(size_exponent + data_exponent))
 
 
 @formula(chapter="07-compute-loss-surface", source="hoffmann2022")
 def optimal_tokens(flops: Flops, size_coefficient: Ratio, data_coefficient: Ratio, size_exponent: Ratio,
                    data_exponent: Ratio, *, per_weight: Flops = 6) -> Count:
     """Tokens with the least loss for a given compute, on a `loss_surface`."""
-    balance = data_exponent*data_coefficient/(size_exponent*size_coefficient)
-    return (balance*(flops/per_weight)**size_exponent)**(1/(size_exponent + data_exponent))
+    return (data_exponent*data_coefficient/(size_exponent*size_coefficient)
+            * (flops/per_weight)**size_exponent)**(1/(size_exponent + data_exponent))
 
 
 @formula(chapter="07-compute-loss-surface", source="hoffmann2022")
@@ -54,8 +54,7 @@ def misallocation_penalty(size_ratio: Ratio, size_exponent: Ratio, data_exponent
 @formula(chapter="07-compute-loss-surface", source="derived")
 def local_size_exponent(params: Count, irreducible: Ratio, size_coefficient: Ratio, size_exponent: Ratio) -> Ratio:
     """Exponent that a power law without a floor would show at this size, with data enough."""
-    reducible = size_coefficient*params**-size_exponent
-    return size_exponent*reducible/(irreducible + reducible)
+    return size_exponent*size_coefficient*params**-size_exponent/(irreducible + size_coefficient*params**-size_exponent)
 
 
 @formula(chapter="07-compute-loss-surface", source="derived")
