@@ -1,8 +1,10 @@
-"""Training runs that their owners measured and published, as nouns of this package."""
+"""Training runs that their owners measured and published, as nouns and arrays of this package."""
 import csv
 import functools
 import re
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from . import specs
 from .hardware import Cluster, accelerator, cluster
@@ -23,6 +25,7 @@ SOURCES = {                                         # source of the table -> key
     "narayanan-2021": "narayanan2021", "nvidia-megatron-lm": "megatron-lm-2020",
     "pytorch-torchtitan": "torchtitan", "stas-ml-engineering": "bekman-upgrade"}
 RECOMPUTE = {"none": 0, "selective": 0, "full": 1}      # selective: which part is not in the table
+TEXTS = ("name", "model", "training_set", "manifest", "commit")         # of scaling_runs.csv
 NIC = re.compile(r"(?:(\d+)x)?([\d.]+) ([GT])b/s.*per (node|GPU)")
 
 
@@ -63,6 +66,22 @@ def published_runs():
                 and not row["n_experts"] and row["precision"].startswith(("bf16", "fp16"))
                 and row["accelerator"] in MACHINES and row["offload"] in ("", "n"))
     return tuple(_run(row) for row in published_rows() if speaks(row))
+
+
+def scaling_runs():
+    """The 34 runs of specs/scaling_runs.csv, trained on C4 (gadre2024, read on 2026-11-21).
+
+    A dict of numpy arrays, one element a run, smallest model first, then fewest tokens.  Texts:
+    name, model, training_set; manifest, the bucket of the training data; commit, of the file read.
+    Numbers: tokens, params, params_no_embed; chinchilla_multiplier, tokens/(20 params); global_bs,
+    sequences of 2048 tokens, and lr, both as the file states them; loss on C4's validation set
+    and its 95 % interval over tokens, loss_tokens_lower_95 to loss_tokens_upper_95, all three in
+    nats per token.
+    """
+    with open(specs.HERE/"scaling_runs.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {name: np.array([row[name] for row in rows], str if name in TEXTS else float)
+            for name in rows[0]}
 
 
 def _run(row):

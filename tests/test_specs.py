@@ -12,6 +12,7 @@ from capacity import specs
 from capacity.hardware import (Accelerator, Cluster, Level, Link, accelerator, accelerators,
                                cluster, clusters, link, links)
 from capacity.models import Experts, Transformer, model, models
+from capacity.runs import scaling_runs
 from capacity.units import GB, TFLOPS, GiB, us
 
 ROOT = Path(__file__).parent.parent
@@ -255,3 +256,30 @@ def test_links_and_clusters_of_symbols_and_arrays():
 
 def test_entries_can_be_keys():
     assert len({accelerator("h100-sxm"), link("ndr"), cluster("nvl72"), model("deepseek-v3")}) == 4
+
+
+# ---- training runs ---------------------------------------------------------------------------
+def test_scaling_runs_are_complete():
+    runs = scaling_runs()
+    assert {len(column) for column in runs.values()} == {34} == {len(set(runs["name"]))}
+    sizes = dict(zip(*np.unique(runs["params"], return_counts=True)))
+    assert sizes == {10569312: 8, 78914048: 8, 153677376: 8, 411616256: 7, 1439795200: 2, 6889410560: 1}
+    assert (runs["tokens"] == 20*runs["chinchilla_multiplier"]*runs["params"]).all()
+    assert (runs["params_no_embed"] < runs["params"]).all()
+    for name, *parts in zip(*(runs[k] for k in ("name", "training_set", "model", "chinchilla_multiplier"))):
+        assert name == "-".join(map(str, parts))
+    assert "gadre2024" in BIB
+
+
+def test_scaling_runs_improve_with_tokens():
+    runs = scaling_runs()
+    loss, low, high = (runs[k] for k in ("loss", "loss_tokens_lower_95", "loss_tokens_upper_95"))
+    assert (low < loss).all() and (loss < high).all()
+    np.testing.assert_allclose((low + high)/2, loss, atol=4e-4)
+
+    def rises(mask):                # a run with more tokens and no smaller loss than the one before
+        rows = np.flatnonzero(mask)
+        return [str(runs["name"][j]) for i, j in zip(rows, rows[1:])
+                if runs["model"][i] == runs["model"][j] and loss[j] >= loss[i]]
+    assert rises(loss > 0) == ["c4_original-d=576_l=24_h=8-32.0", "c4_original-d=1024_l=24_h=8-8.0"]
+    assert not rises(runs["manifest"] == "laion-west") and not rises(runs["manifest"] == "tri-ml-datasets")
