@@ -76,6 +76,9 @@ $2^{{30}}$; a multiplication and an addition count as two FLOP; a message of $n$
 $\\alpha + n/\\beta$, with $\\beta$ in bytes per second (half of the literature writes $\\beta$ for
 the inverse).
 
+$\\alpha$ and $\\beta$ are a latency and a bandwidth on every page. The papers on scaling laws write
+them for the two exponents of the loss, which are $a_\\Psi$ and $a_D$ here.
+
 {table(["Letter", "Name", "Meaning", "Unit", "Chapter"], rows)}"""
 
 
