@@ -1,4 +1,5 @@
 """Explorers: what the page draws is what Python draws; bad ones are refused by name; files are the same every time."""
+import contextlib
 import html
 import json
 import math
@@ -436,21 +437,27 @@ def assets():
                    for f in files)
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
+@contextlib.contextmanager
+def opened(folder, figures, prepare=lambda tab: None):
+    """A page of nothing but these figures in Chromium, its complaints in `errors`. prepare(tab): before it loads."""
     if not browser.find():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
-    figures = "\n".join(f().to_html() for f in GALLERY.values())
-    path = tmp_path_factory.mktemp("page") / "page.html"
+    path, shown = folder/"page.html", "\n".join(figure.to_html() for figure in figures)
     path.write_text(f"""<!doctype html><html data-theme="light"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-        {assets()}
-        <body style="max-width: 46rem; font-family: sans-serif">{figures}</body></html>""", encoding="utf-8")
+        {assets()}<body style="max-width: 46rem; font-family: sans-serif">{shown}</body></html>""", encoding="utf-8")
     with browser.chromium() as chromium:
         tab = chromium.new_page(viewport={"width": 1280, "height": 900})
         tab.errors = []
         tab.on("pageerror", lambda e: tab.errors.append(str(e)))
         tab.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
+        prepare(tab)
         tab.goto(path.as_uri())
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    with opened(tmp_path_factory.mktemp("page"), [make() for make in GALLERY.values()]) as tab:
         yield tab
 
 

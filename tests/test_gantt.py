@@ -18,14 +18,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.colors import to_hex
 
-import browser
 import capacity
 import javascript
 from capacity import explore_schedules, gantt
 from capacity.draw import COLORS
 from capacity.gantt import SAID, code, fill, number
 from capacity.schedule import Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate, zb_h1, zb_h2, zb_v
-from test_explore import ROOT, alike, assets
+from test_explore import ROOT, alike, opened
 
 ALL = [make(p, m) for make in (one_f_one_b, gpipe, zb_h1, zb_h2, zb_v) for p in (2, 4, 8) for m in (8, 16, 32)] \
     + [interleaved(p, m, v) for p in (2, 4) for m in (8, 16, 32) for v in (2, 4)] \
@@ -312,18 +311,7 @@ def test_the_widget_follows_its_buttons_and_sliders():
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    if not browser.find():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
-    figures = "\n".join(make(name).to_html() for name in GALLERY)
-    path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(f"""<!doctype html><html data-theme="light"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-        {assets()}<body style="max-width: 46rem; font-family: sans-serif">{figures}</body></html>""", encoding="utf-8")
-    with browser.chromium() as chromium:
-        tab = chromium.new_page(viewport={"width": 1280, "height": 900})
-        tab.errors = []
-        tab.on("pageerror", lambda e: tab.errors.append(str(e)))
-        tab.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
-        tab.goto(path.as_uri())
+    with opened(tmp_path_factory.mktemp("page"), map(make, GALLERY)) as tab:
         yield tab
 
 

@@ -14,7 +14,6 @@ import nbformat
 import numpy as np
 import pytest
 
-import browser
 import capacity
 import execute
 import javascript
@@ -22,7 +21,7 @@ from capacity import stepper
 from capacity.algorithms import (binomial_broadcast, binomial_scatter, bruck_all_gather, chain_broadcast, halving_doubling_all_reduce,
                                  hierarchical_all_reduce, recursive_doubling_all_reduce, ring_all_gather, ring_all_reduce)
 from capacity.spmd import Link, run, two_level
-from test_explore import ROOT, alike, assets
+from test_explore import ROOT, alike, opened
 
 
 def parts(P, blocks=None):
@@ -415,19 +414,7 @@ def test_the_widget_shows_a_step():
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    if not browser.find():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
-    figures = "\n".join(make(name).to_html() for name in RUNS)
-    path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(f"""<!doctype html><html data-theme="light"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-        {assets()}<body style="max-width: 46rem; font-family: sans-serif">{figures}</body></html>""", encoding="utf-8")
-    with browser.chromium() as chromium:
-        tab = chromium.new_page(viewport={"width": 1280, "height": 900})
-        tab.errors = []
-        tab.on("pageerror", lambda e: tab.errors.append(str(e)))
-        tab.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
-        tab.clock.install()
-        tab.goto(path.as_uri())
+    with opened(tmp_path_factory.mktemp("page"), map(make, RUNS), prepare=lambda tab: tab.clock.install()) as tab:
         yield tab
 
 
