@@ -17,7 +17,7 @@ LABS    = .venv-labs
 RANKS   = 4
 PIP     = $(BIN)/python -m pip --disable-pip-version-check
 
-SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*/* _static/* vendor/_static/*/* \
+SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*/* _static/* capacity/pictures/static/* tools/layers.py vendor/_static/*/* \
           chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/* labs/*.ipynb labs/recorded/*)
 
 .PHONY: help book html test study labs bench mutants notebooks check lock clean

@@ -8,13 +8,12 @@ The public names of the package can be imported from here, those of its programs
     from capacity import link, ring_all_reduce, run
     run(ring_all_reduce, [[1, 2], [3, 4]], link=link("nvlink4")).results       # [[4, 6], [4, 6]]
 
-(`Link` here is a published link with its source; `capacity.spmd.Link` is any alpha and beta.)  Modules load when
+(`Link` here is a published link with its source; `capacity.witness.spmd.Link` is any alpha and beta.)  Modules load when
 a name is first asked for, so `import capacity` costs numpy and nothing else.
 """
 import difflib
 import importlib
 import importlib.util
-import sys
 import types
 
 from .algebra import ceil, exp, floor, geometric, log, log2, maximum, minimum, sqrt, where
@@ -23,24 +22,27 @@ from .units import (GB, GFLOPS, KiB, MB, MiB, GiB, PB, PFLOPS, TB, TFLOPS, TiB, 
                     Ratio, Seconds, Unit, day, hour, kB, minute, ms, ns, show, us, year)
 
 _HOME = {
-    "formula": ["Formula", "REGISTRY", "formula"],
+    "grammar": ["Formula", "REGISTRY", "formula"],
     "notation": ["NOTATION"],
     "hardware": ["Accelerator", "Cluster", "Level", "Link", "accelerator", "accelerators", "cluster",
                  "clusters", "link", "links"],
-    "models": ["Experts", "Latent", "Transformer", "model"],
+    "transformer": ["Experts", "Latent", "Transformer", "model"],
     "layout": ["Layout"],
     "placement": ["Move", "Placement", "conversion", "matmul", "search"],
-    "estimate": ["Step", "estimate"],
+    "step": ["Step", "estimate"],
     "runs": ["Run", "published_rows", "published_runs", "scaling_runs"],
     "fits": ["Surface", "bootstrap", "fit_loss_surface", "isoflop_vertex"],
-    "plot": ["COLOR", "label", "ticks"],
-    "explore": ["Axis", "Slider", "Y", "explore"],
-    "stepper": ["stepper"],
-    "gantt": ["explore_schedules", "gantt"],
-    "schedule": ["Infeasible", "Op", "Schedule", "dualpipe", "flow_shop", "gpipe", "interleaved", "one_f_one_b",
+    "pictures.plot": ["COLOR", "figure", "label", "ticks"],
+    "pictures.explorer": ["Axis", "Slider", "Y", "explore"],
+    "pictures.player": ["stepper"],
+    "pictures.chart": ["explore_schedules", "gantt"],
+    "pictures.diagram": ["Sketch", "drawing", "scenes"],
+    "pictures.tables": ["named", "recall", "table"],
+    "pictures.questions": ["answer", "guess"],
+    "witness.schedule": ["Infeasible", "Op", "Schedule", "dualpipe", "flow_shop", "gpipe", "interleaved", "one_f_one_b",
                  "simulate", "zb_h1", "zb_h2", "zb_v"],
-    "spmd": ["Deadlock", "Mismatch", "ProgramError", "run", "two_level"],
-    "algorithms": ["bidirectional_ring_all_reduce", "binomial_broadcast", "binomial_gather", "binomial_reduce",
+    "witness.spmd": ["Deadlock", "Mismatch", "ProgramError", "run", "two_level"],
+    "witness.collectives": ["bidirectional_ring_all_reduce", "binomial_broadcast", "binomial_gather", "binomial_reduce",
                    "binomial_scatter", "bruck_all_gather", "bruck_all_reduce", "bruck_all_to_all",
                    "bruck_reduce_scatter", "chain_broadcast", "double_tree", "double_tree_all_reduce",
                    "halving_doubling_all_reduce", "hierarchical_all_reduce", "pairwise_all_to_all",
@@ -74,14 +76,3 @@ def _formulas():
 def __dir__():
     return sorted({*_WORDS, *_MODULE_OF, *_formulas()})
 
-
-class _Package(types.ModuleType):
-    """Keeps `capacity.explore` and `capacity.stepper` functions when Python binds submodules of these names."""
-
-    def __setattr__(self, name, value):
-        if isinstance(value, types.ModuleType) and name in _MODULE_OF:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -9,7 +9,7 @@ import numpy as np
 from . import specs
 from .hardware import Cluster, accelerator, cluster
 from .layout import Layout
-from .models import Transformer
+from .transformer import Transformer
 from .units import GB, TB
 
 # accelerator of the table -> (device, cluster whose links its nodes have)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from capacity.algorithms import ring_all_reduce
+from capacity.witness.collectives import ring_all_reduce
 
 LIMIT = 60                      # seconds from the first process to the last
 WAYS = {                        # what rank 2 does -> what the reader must be told

@@ -3,7 +3,7 @@
     torchrun --standalone --nproc-per-node=4 labs/lab1_ring.py
 
 A program over processes is compared with what does not know of it: PyTorch's own collective, the formula, and the
-same program on the simulated ranks of `capacity.spmd`.
+same program on the simulated ranks of `capacity.witness.spmd`.
 """
 import inspect
 from fractions import Fraction
@@ -12,8 +12,9 @@ from operator import or_
 import torch
 import torch.distributed as dist
 
-from capacity import algorithms as a
-from capacity import all_reduce_total_bytes, ring_all_reduce_time, spmd
+from capacity.witness import collectives as a
+from capacity import all_reduce_total_bytes, ring_all_reduce_time
+from capacity.witness import spmd
 from processes import Comm, Objects, Raw, check, lab
 
 
@@ -47,7 +48,7 @@ def ring(comm):
 
 
 def programs(P):
-    """name -> program(comm, x): every program of `capacity.algorithms`; x is one tensor of 24 P numbers."""
+    """name -> program(comm, x): every program of `capacity.witness.collectives`; x is one tensor of 24 P numbers."""
     def cut(x, k=P):
         return list(x.tensor_split(k))
 
@@ -84,7 +85,7 @@ def every_program(comm):
     known = {name for name, f in inspect.getmembers(a, inspect.isfunction)
              if name[0] != "_" and next(iter(inspect.signature(f).parameters)) == "comm"}
     missing = known - {name for P in (comm.size, 4) for name, _ in programs(P)}
-    check(comm, f"all {len(known)} programs of capacity.algorithms follow", not missing)
+    check(comm, f"all {len(known)} programs of capacity.witness.collectives follow", not missing)
     inputs = [numbers(r, 24*comm.size) for r in range(comm.size)]
     x = inputs[comm.rank].to(comm.device)
     for name, program in programs(comm.size):

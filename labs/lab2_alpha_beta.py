@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from capacity import ring_all_reduce_time, show, us
-from capacity.algorithms import ring_all_reduce
+from capacity.witness.collectives import ring_all_reduce
 from fit import fit
 from processes import check, lab
 

@@ -1,4 +1,4 @@
-"""Lab 6. Pipeline parallelism: five schedules of PyTorch, and the same five in `capacity.schedule`.
+"""Lab 6. Pipeline parallelism: five schedules of PyTorch, and the same five in `capacity.witness.schedule`.
 
     torchrun --standalone --nproc-per-node=4 labs/lab6_pipeline.py
 
@@ -13,8 +13,8 @@ from torch.distributed.pipelining.schedules import (Schedule1F1B, ScheduleGPipe,
 from torch.nn.functional import cross_entropy
 
 from capacity import interleaved_activations, one_f_one_b_activations, pipeline_egress, pipeline_time
-from capacity.algorithms import ring_all_gather
-from capacity.schedule import Op, Schedule, gpipe, interleaved, one_f_one_b, simulate, zb_v
+from capacity.witness.collectives import ring_all_gather
+from capacity.witness.schedule import Op, Schedule, gpipe, interleaved, one_f_one_b, simulate, zb_v
 from counting import Count
 from processes import check, equal, lab, summed
 

@@ -1,10 +1,10 @@
-"""Ranks as processes: the programs of `capacity.algorithms`, unchanged, over torch.distributed.
+"""Ranks as processes: the programs of `capacity.witness.collectives`, unchanged, over torch.distributed.
 
     def main(comm): ...
     if __name__ == "__main__":
         lab(main)                  # torchrun --standalone --nproc-per-node=4 this_file.py
 
-`comm` is the `Comm` of `capacity.spmd`; only what carries its messages is new: gloo for tensors on the CPU, NCCL for
+`comm` is the `Comm` of `capacity.witness.spmd`; only what carries its messages is new: gloo for tensors on the CPU, NCCL for
 tensors on a GPU.  A rank that raises, dies or hangs ends the lab within a minute, with a message that names it.
 """
 import io
@@ -24,7 +24,7 @@ os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")       # NCCL too reports 
 import torch
 import torch.distributed as dist
 
-from capacity import spmd
+from capacity.witness import spmd
 
 TIMEOUT = int(os.environ.get("LABS_TIMEOUT", 25))   # seconds that a rank waits for another
 GRACE = 2                                           # seconds more in which the others say what they wait for
@@ -36,7 +36,7 @@ class Lost(RuntimeError):
 
 
 class Comm(spmd.Comm):
-    """One rank's view of its group, as in `capacity.spmd`.
+    """One rank's view of its group, as in `capacity.witness.spmd`.
 
     Any value can be sent: it goes as a description and the bytes of its tensors.  `comm.raw` is the same rank with
     tensors, and lists of tensors, sent as they are; there `like` must tell every receive what comes.
@@ -53,7 +53,7 @@ class Comm(spmd.Comm):
 
     @property
     def log(self):
-        """(to, bytes) of every message that this rank sent, counted as `capacity.spmd` counts."""
+        """(to, bytes) of every message that this rank sent, counted as `capacity.witness.spmd` counts."""
         return self._world.log
 
     def group(self, ranks):

@@ -9,12 +9,12 @@ import pytest
 
 import browser
 
-STATIC = Path(__file__).resolve().parents[1] / "_static"
+STATIC = Path(__file__).resolve().parents[1] / "capacity/pictures/static"
 
 
 def scripts():
     """All scripts of the book; what they share comes first, for here there is no page to wait for."""
-    return "\n".join(p.read_text(encoding="utf-8") for p in sorted(STATIC.glob("*.js")))
+    return "\n".join(p.read_text(encoding="utf-8") for p in sorted(STATIC.glob("*.js"), key=lambda p: (p.stem != "cx", p)))
 
 
 def run(body, data):

@@ -13,9 +13,9 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capacity import algorithms as A
+from capacity.witness import collectives as A
 from capacity.formulas import collectives, network
-from capacity.spmd import Comm, Link, ProgramError, run, two_level
+from capacity.witness.spmd import Comm, Link, ProgramError, run, two_level
 
 SIZES = range(1, 18)
 sizes = pytest.mark.parametrize("P", SIZES)

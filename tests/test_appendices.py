@@ -6,7 +6,7 @@ import make_appendices
 import pytest
 
 from capacity import formulas  # noqa: F401  (fills the registry)
-from capacity.formula import REGISTRY
+from capacity.grammar import REGISTRY
 from capacity.notation import NOTATION
 
 BIB = re.findall(r"^@\w+\{([^,\s]+),", (make_appendices.ROOT/"references.bib").read_text(), re.M)

@@ -5,15 +5,10 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1]/"capacity"
-LAYERS = {                                     # a module imports only from layers below its own
-    "units": 0, "algebra": 0, "notation": 0, "js": 0,                  # words
-    "formula": 1, "specs": 1,                                          # grammar; data
-    "formulas": 2,                                                     # sentences
-    "hardware": 3, "models": 3, "placement": 3, "fits": 3, "layout": 4, "runs": 5,                # nouns
-    "estimate": 5, "planner": 6, "cli": 7,                             # verbs
-}
-PICTURES = {"plot", "draw", "paper", "explore", "stepper", "gantt"}    # import words, grammar and one another
-WITNESSES = {"spmd", "algorithms", "schedule", "tiny", "splits", "students", "failures"}       # import only one another
+LANGUAGE = ["units", "algebra", "notation", "js", "grammar"]           # what may be said
+ORDER = [LANGUAGE, ["formulas", "specs"],                              # sentences, data
+         ["hardware", "transformer", "layout", "placement", "runs"],        # nouns
+         ["memory", "step", "fits", "planner", "cli"]]                 # verbs
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE/"__init__.py")
 
 
@@ -35,14 +30,24 @@ def imported(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_down(path):
+    """Words, sentences and data, nouns, verbs: a module imports what comes before it; two rooms stand aside."""
     name, others = module_of(path), set(imported(path))
-    if name in WITNESSES:
-        assert others <= WITNESSES, f"the witness {name} imports {others}"
-    elif name in PICTURES:
-        assert all(o in PICTURES or LAYERS[o] <= 1 for o in others), f"the picture {name} imports {others}"
+    if name == "witness":
+        assert others <= {"witness"}, f"a witness imports {others}"
+    elif name == "pictures":
+        assert others <= {"pictures", "witness", *LANGUAGE}, f"a picture imports {others}"
     else:
-        assert name in LAYERS, f"{name} has no layer: give it one in this test"
-        assert all(o in LAYERS and LAYERS[o] < LAYERS[name] for o in others), f"{name} imports {others}"
+        floor = next((k for k, names in enumerate(ORDER) if name in names), None)
+        assert floor is not None, f"{name} has no place: give it one in this test"
+        below = {o for names in ORDER[:floor] for o in names} | set(ORDER[floor])
+        assert others <= below - {name}, f"{name} imports {others - below}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_module_is_named_like_what_it_exports(path):
+    """Else one of the two hides the other."""
+    assert path.stem not in {node.name for node in ast.parse(path.read_text()).body
+                             if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
 
 def formula_functions():
@@ -66,4 +71,4 @@ def test_a_formula_is_one_return_of_algebra(function):
 
 def test_formula_modules_import_only_words_and_grammar():
     for path in (PACKAGE/"formulas").glob("[!_]*.py"):
-        assert set(imported(path)) <= {"algebra", "formula", "units"}, path.name
+        assert set(imported(path)) <= {"algebra", "grammar", "units"}, path.name

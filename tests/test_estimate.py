@@ -10,7 +10,7 @@ import sympy as sp
 
 from capacity import (Layout, Step, accelerator, cluster, estimate, model, model_state_bytes, published_rows,
                       published_runs, ring_all_reduce_time, train_flops_per_token)
-from capacity.estimate import CAUSES, KINDS
+from capacity.step import CAUSES, KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 512)

@@ -20,8 +20,8 @@ import browser
 import execute
 from capacity import (GB, MB, TB, Axis, Slider, Y, ceil, day, explore, hour, kB, log2, optimal_segments, recursive_doubling_all_reduce_time,
                       ring_all_reduce_time, show, training_cost, us, where)
-from capacity.draw import COLORS
-from capacity.explore import ROLES
+from capacity.pictures.svg import COLORS
+from capacity.pictures.explorer import ROLES
 from capacity.js import function
 from javascript import number, run
 
@@ -246,7 +246,7 @@ def test_end_labels_do_not_overlap():
 
 
 def test_colours_are_those_of_the_figures():
-    from capacity.plot import COLOR
+    from capacity.pictures.plot import COLOR
     assert COLORS.items() <= COLOR.items() and set(ROLES) == set(COLOR)
 
 
@@ -432,7 +432,7 @@ def test_every_widget_slider_moves_something(name):
 
 def assets():
     """All styles and scripts, as a page has them: in any order, so here the last first."""
-    files = sorted((ROOT / "_static").glob("*.[cj]s*"), reverse=True)
+    files = sorted((ROOT / "capacity/pictures/static").glob("*.[cj]s*"), reverse=True)
     return "".join(f'<link rel="stylesheet" href="{f.as_uri()}">' if f.suffix == ".css" else f'<script src="{f.as_uri()}"></script>'
                    for f in files)
 

@@ -10,8 +10,9 @@ import pytest
 import sympy as sp
 
 import capacity
-from capacity import REGISTRY, algorithms, formulas
-from capacity.formula import Formula, formula
+from capacity import REGISTRY, formulas
+from capacity.witness import collectives as algorithms
+from capacity.grammar import Formula, formula
 from capacity.units import Bytes, Seconds, show
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -203,7 +204,7 @@ def test_the_package_has_no_other_names():
     assert not [k for k, x in names.items() if isinstance(x, type(capacity))]
     programs = {k for k, x in vars(algorithms).items() if k[0] != "_" and getattr(x, "__module__", "") == algorithms.__name__}
     assert programs | {"run", "two_level", "Deadlock", "Mismatch", "ProgramError"} <= set(dir(capacity))
-    subprocess.run([sys.executable, "-c", "import capacity; capacity.formulas, capacity.js; import capacity.explore, capacity.formula;"
+    subprocess.run([sys.executable, "-c", "import capacity; capacity.formulas, capacity.js; import capacity.pictures.explorer, capacity.grammar;"
                     "assert callable(capacity.explore) and callable(capacity.formula) and callable(capacity.estimate)"],
                    check=True, cwd=ROOT)
 

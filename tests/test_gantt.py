@@ -21,9 +21,9 @@ from matplotlib.colors import to_hex
 import capacity
 import javascript
 from capacity import explore_schedules, gantt
-from capacity.draw import COLORS
-from capacity.gantt import SAID, code, fill, number
-from capacity.schedule import Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate, zb_h1, zb_h2, zb_v
+from capacity.pictures.svg import COLORS
+from capacity.pictures.chart import SAID, code, fill, number
+from capacity.witness.schedule import Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate, zb_h1, zb_h2, zb_v
 from test_explore import ROOT, alike, opened
 
 ALL = [make(p, m) for make in (one_f_one_b, gpipe, zb_h1, zb_h2, zb_v) for p in (2, 4, 8) for m in (8, 16, 32)] \
@@ -158,7 +158,7 @@ def test_picture_shows_every_operation_once_and_in_its_row(name, wide):
         seen = []
         assert root.get("role") == "img" and E.title in root.get("aria-label") and float(root.get("font-size")) >= 11
         for t in root.iter("text"):
-            x, y, w = float(t.get("x")), float(t.get("y")), capacity.draw.width(t.text)
+            x, y, w = float(t.get("x")), float(t.get("y")), capacity.pictures.svg.width(t.text)
             left = x - {"start": 0, "middle": w/2, "end": w}[t.get("text-anchor")]
             assert -1 <= left and left + w <= W + 8 and 8 <= y <= height, (t.text, t.attrib)
             assert not any(left < q and p < left + w and abs(y - z) < 10 for p, q, z in seen), f"{t.text} covers another text"
@@ -255,7 +255,7 @@ def test_a_bad_timeline_is_refused_by_name():
 
 
 def test_the_function_wins_over_its_module():
-    code = "import capacity.gantt; from capacity import gantt, explore_schedules; print(callable(gantt), callable(capacity.gantt))"
+    code = "import capacity.pictures.chart; from capacity import gantt, explore_schedules; print(callable(gantt), callable(capacity.gantt))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "True True\n"
 
 
@@ -276,7 +276,7 @@ def test_file_holds_a_figure_a_table_and_a_picture(name):
 
 def test_scripts_and_data_are_small():
     """The script: at most 9 kB. Sixty schedules up to p = 8, m = 32 in a page: at most 80 kB; it is far less."""
-    assert (ROOT / "_static/gantt.js").stat().st_size <= 9_000
+    assert (ROOT / "capacity/pictures/static/chart.js").stat().st_size <= 9_000
     assert len(ALL) >= 60 and len(make("all").to_html().encode()) <= 40_000
 
 

@@ -81,7 +81,7 @@ def test_every_picture_says_what_it_shows(path):
             alt = c.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
             assert len(alt) >= 30, f"alt text in the cell's metadata: mystnb.image.alt\n{c.source}"
             sized = [{"width", "height"} <= set(o.metadata.get("image/png", {})) for o in pictures]
-            assert all(sized), f"a figure is drawn at twice its size (capacity.plot)\n{c.source}"
+            assert all(sized), f"a figure is drawn at twice its size (capacity.pictures.plot)\n{c.source}"
 
 
 @each_notebook

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from capacity import Placement, conversion, matmul, search
-from capacity.algorithms import pairwise_all_to_all, ring_all_gather, ring_all_reduce, ring_reduce_scatter
+from capacity.witness.collectives import pairwise_all_to_all, ring_all_gather, ring_all_reduce, ring_reduce_scatter
 from capacity.placement import TRANSPOSE, _coordinates, moves
-from capacity.spmd import run
+from capacity.witness.spmd import run
 
 MESH = {"x": 2, "y": 3}
 SHAPE = {"A": 12, "B": 36}

@@ -6,7 +6,7 @@ import random
 import pytest
 import sympy as sp
 
-from capacity.schedule import (Infeasible, Op, Schedule, dualpipe, flow_shop, gpipe, interleaved, one_f_one_b,
+from capacity.witness.schedule import (Infeasible, Op, Schedule, dualpipe, flow_shop, gpipe, interleaved, one_f_one_b,
                                simulate, zb_h1, zb_h2, zb_v)
 
 PLAIN = [gpipe, one_f_one_b, zb_h1, zb_h2, zb_v]

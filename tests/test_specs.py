@@ -11,7 +11,7 @@ import sympy as sp
 from capacity import specs
 from capacity.hardware import (Accelerator, Cluster, Level, Link, accelerator, accelerators,
                                cluster, clusters, link, links)
-from capacity.models import Experts, Transformer, model, models
+from capacity.transformer import Experts, Transformer, model, models
 from capacity.runs import scaling_runs
 from capacity.units import GB, TFLOPS, GiB, us
 

@@ -5,10 +5,11 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from capacity import ring_attention_bytes, tiny, ulysses_bytes
-from capacity.spmd import ProgramError, run
-from capacity.splits import context
-from capacity.splits.context import (State, contiguous, gathered_attention, hybrid, merge, ring_attention, running, see,
+from capacity import ring_attention_bytes, ulysses_bytes
+from capacity.witness import tiny
+from capacity.witness.spmd import ProgramError, run
+from capacity.witness.splits import context
+from capacity.witness.splits.context import (State, contiguous, gathered_attention, hybrid, merge, ring_attention, running, see,
                                      striped, tiled, ulysses, zigzag)
 
 LAYOUTS = [contiguous, zigzag, striped]

@@ -4,10 +4,11 @@ from functools import partial, reduce
 import numpy as np
 import pytest
 
-from capacity import all_reduce_egress, all_reduce_total_bytes, tiny
-from capacity.algorithms import ring_all_reduce
-from capacity.spmd import run
-from capacity.splits.data import accumulate, add, all_reduce, buckets, data_parallel, mean, sums
+from capacity import all_reduce_egress, all_reduce_total_bytes
+from capacity.witness import tiny
+from capacity.witness.collectives import ring_all_reduce
+from capacity.witness.spmd import run
+from capacity.witness.splits.data import accumulate, add, all_reduce, buckets, data_parallel, mean, sums
 
 W = tiny.weights()
 TOKENS, TARGETS = tiny.data(sequences=8)

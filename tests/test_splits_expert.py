@@ -7,10 +7,10 @@ from math import comb
 import numpy as np
 import pytest
 
-from capacity import tiny
-from capacity.algorithms import window_all_reduce
-from capacity.spmd import Link, Mismatch, ProgramError, run, two_level
-from capacity.splits.expert import ByNode, Direct, apply, is_expert, loss, mixture, route, share, spread, with_experts
+from capacity.witness import tiny
+from capacity.witness.collectives import window_all_reduce
+from capacity.witness.spmd import Link, Mismatch, ProgramError, run, two_level
+from capacity.witness.splits.expert import ByNode, Direct, apply, is_expert, loss, mixture, route, share, spread, with_experts
 
 W = with_experts(tiny.weights(), 8)
 TOKENS, TARGETS = tiny.data(sequences=8, length=6)

@@ -2,11 +2,11 @@
 import numpy as np
 import pytest
 
-from capacity import tiny
-from capacity.schedule import (Infeasible, Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate,
+from capacity.witness import tiny
+from capacity.witness.schedule import (Infeasible, Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate,
                                zb_h1, zb_h2, zb_v)
-from capacity.spmd import Deadlock, run
-from capacity.splits.pipeline import add, microbatches, ops, pipeline, place, stage, stages, total
+from capacity.witness.spmd import Deadlock, run
+from capacity.witness.splits.pipeline import add, microbatches, ops, pipeline, place, stage, stages, total
 
 W = tiny.weights(layers=8)
 TOKENS, TARGETS = tiny.data(sequences=16)

@@ -2,10 +2,10 @@
 import numpy as np
 import pytest
 
-from capacity import tiny
-from capacity.splits.tensor import (AXIS, all_gather, all_reduce, cross_entropy, embed, loss, merge, reduce_scatter,
+from capacity.witness import tiny
+from capacity.witness.splits.tensor import (AXIS, all_gather, all_reduce, cross_entropy, embed, loss, merge, reduce_scatter,
                                     sequence_parallel, shard, sum_norms, tensor_parallel, unshard)
-from capacity.spmd import run
+from capacity.witness.spmd import run
 
 BETWEEN = [tensor_parallel, sequence_parallel]
 TOKENS, TARGETS = tiny.data()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from capacity import spmd
-from capacity.spmd import Deadlock, Link, Mismatch, ProgramError, run, size_of, two_level
+from capacity.witness import spmd
+from capacity.witness.spmd import Deadlock, Link, Mismatch, ProgramError, run, size_of, two_level
 
 
 @pytest.fixture(autouse=True)

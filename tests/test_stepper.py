@@ -18,9 +18,9 @@ import capacity
 import execute
 import javascript
 from capacity import stepper
-from capacity.algorithms import (binomial_broadcast, binomial_scatter, bruck_all_gather, chain_broadcast, halving_doubling_all_reduce,
+from capacity.witness.collectives import (binomial_broadcast, binomial_scatter, bruck_all_gather, chain_broadcast, halving_doubling_all_reduce,
                                  hierarchical_all_reduce, recursive_doubling_all_reduce, ring_all_gather, ring_all_reduce)
-from capacity.spmd import Link, run, two_level
+from capacity.witness.spmd import Link, run, two_level
 from test_explore import ROOT, alike, opened
 
 
@@ -241,7 +241,7 @@ def test_picture_is_well_formed_and_uncluttered(name, width):
         height, seen, top = float(root.get("height")), [], float(root.find("g").get("transform")[12:-1])
         within = {*root.find("g").iter("text")}
         for t in root.iter("text"):
-            x, y, w = float(t.get("x")), float(t.get("y")) + top*(t in within), capacity.draw.width(t.text)
+            x, y, w = float(t.get("x")), float(t.get("y")) + top*(t in within), capacity.pictures.svg.width(t.text)
             left = x - {"start": 0, "middle": w/2, "end": w}[t.get("text-anchor")]
             assert -1 <= left and left + w <= width + 2 and 8 <= y <= height, (t.text, t.attrib)
             assert not any(left < q and p < left + w and abs(y - z) < 11 for p, q, z in seen), f"{t.text} covers another text"
@@ -351,7 +351,7 @@ def test_sixteen_ranks_and_a_link_of_every_dash_are_welcome():
 
 
 def test_the_function_wins_over_its_module():
-    code = "import capacity.stepper; from capacity import stepper; print(callable(stepper), callable(capacity.stepper))"
+    code = "import capacity.pictures.player; from capacity import stepper; print(callable(stepper), callable(capacity.stepper))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "True True\n"
 
 
@@ -394,7 +394,7 @@ def test_names_are_unique_in_every_notebook():
 
 def test_scripts_are_small():
     """The player with what it shares with explorers: at most 12 kB."""
-    assert sum((ROOT / "_static" / name).stat().st_size for name in ("cx.js", "stepper.js")) <= 12_000
+    assert sum((ROOT / "capacity/pictures/static" / name).stat().st_size for name in ("cx.js", "player.js")) <= 12_000
 
 
 # --- with a kernel

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from capacity.students import expected_losses, spectrum, train
+from capacity.witness.students import expected_losses, spectrum, train
 
 V = spectrum(1.0, 1000)
 

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from capacity import tiny
+from capacity.witness import tiny
 
 W = tiny.weights()
 TOKENS, TARGETS = tiny.data()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from capacity import formulas as _  # noqa: F401  (fills the registry)
 from capacity import specs
-from capacity.formula import REGISTRY
+from capacity.grammar import REGISTRY
 from capacity.hardware import accelerators, clusters, links
-from capacity.models import models
+from capacity.transformer import models
 from capacity.notation import NOTATION
 from capacity.units import show
 

@@ -30,7 +30,7 @@ import sympy as sp
 
 import capacity
 import capacity.formulas
-from capacity.formula import REGISTRY
+from capacity.grammar import REGISTRY
 
 capacity.explore = capacity.stepper = capacity.explore_schedules = lambda *args, **kwargs: None    # they notice nothing
 

@@ -1,5 +1,5 @@
 """The formulas, one module a theme.  `capacity.formulas.NAME` is `capacity.NAME`."""
-from ..formula import REGISTRY
+from ..grammar import REGISTRY
 from . import (collectives, compute, economics, estimation, experts, io, memory, network, parallel,  # noqa: F401
                pipeline, precision, reliability, scaling)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ..algebra import ceil, log2, maximum, sqrt
-from ..formula import formula
+from ..grammar import formula
 from ..units import Bytes, BytesPerSecond, Count, Group, Index, PowerOfTwo, Ratio, Seconds, Unit
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..algebra import ceil, maximum, minimum, sqrt
-from ..formula import formula
+from ..grammar import formula
 from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Ratio,
                      Seconds)
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..algebra import sqrt
-from ..formula import formula
+from ..grammar import formula
 from ..units import (Count, Dollars, DollarsPerSecond, Flops, FlopsPerSecond, Fraction, Ratio, Seconds)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ..algebra import maximum, sqrt
-from ..formula import formula
+from ..grammar import formula
 from ..units import Bytes, BytesPerSecond, Count, Group, Ratio, Seconds, Unit
 
 Oversubscription = Annotated[Any, Unit(least=1)]              # 1: as much bandwidth above a switch as below it

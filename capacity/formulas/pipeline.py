@@ -5,7 +5,7 @@ Times are those of one micro-batch on one device, the same on every device; devi
 from __future__ import annotations
 
 from ..algebra import maximum, minimum
-from ..formula import formula
+from ..grammar import formula
 from ..units import Bytes, Count, Index, Ratio, Seconds
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..algebra import ceil, log2
-from ..formula import formula
+from ..grammar import formula
 from ..units import Count, Ratio
 
 

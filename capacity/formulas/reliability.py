@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..algebra import exp, sqrt
-from ..formula import formula
+from ..grammar import formula
 from ..units import PerSecond, Seconds
 
 

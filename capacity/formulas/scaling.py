@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ..algebra import exp, log, sqrt
-from ..formula import formula
+from ..grammar import formula
 from ..units import Count, Flops, Fraction, Group, Index, Ratio, Unit
 
 

@@ -1,6 +1,6 @@
 """Gantt charts of a pipeline: gantt() on paper, explore_schedules() with choices and sliders.
 
-* The HTML book: choices of schedule, devices and micro-batches, sliders for F, I and W; `_static/gantt.js` runs the
+* The HTML book: choices of schedule, devices and micro-batches, sliders for F, I and W; `capacity/pictures/static/chart.js` runs the
   clock and draws; no kernel, no network.
 * JupyterLab with a kernel: ipywidgets, the same SVG drawn here.
 * No JavaScript: a table of all schedules.  PDF: a PNG of the first one.
@@ -17,9 +17,9 @@ import html
 import io
 import math
 
-from . import draw
-from .draw import BLACK, SOFT, ink, on, width, words
-from .explore import Slider, _short
+from . import svg as draw
+from .svg import BLACK, SOFT, ink, on, width, words
+from .explorer import Slider, _short
 
 DEVICES, SCHEDULES, LONGEST = 16, 64, 4096        # the most devices, schedules and slots of a device in an explorer
 COLORS = {"F": "compute", "B": "limit", "I": "limit", "W": "measured"}
@@ -105,7 +105,7 @@ class Schedules:
     def _chart(self, schedule):
         """What the clock and the picture need of a schedule: p, m, v and the rows of slots."""
         if not all(hasattr(schedule, a) for a in ("name", "orders", "chunks")):
-            raise ValueError(f"{self.name}: a schedule is {schedule!r}; allowed: a Schedule of capacity.schedule")
+            raise ValueError(f"{self.name}: a schedule is {schedule!r}; allowed: a Schedule of capacity.witness.schedule")
         try:
             rows = [_slots(order) for order in schedule.orders]
             kinds = _kinds(rows)

@@ -1,7 +1,7 @@
 """explore(): one call, one figure with sliders, alive wherever the book is read.
 
 * JupyterLab with a kernel: ipywidgets; a move evaluates the expressions in numpy and draws an SVG.
-* The HTML book: the same SVG drawn by `_static/explore.js`, from JavaScript compiled out of the
+* The HTML book: the same SVG drawn by `capacity/pictures/static/explorer.js`, from JavaScript compiled out of the
   same expressions; no kernel, no network.
 * No JavaScript, an untrusted notebook: the table inside the figure. PDF: the PNG beside it.
 
@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import draw
-from .formula import Formula
-from .units import Unit, show
+from . import svg as draw
+from ..grammar import Formula
+from ..units import Unit, show
 
 POINTS = 120                                              # of each curve
 PALETTE = ["compute", "network", "memory", "measured", "limit", "other", "idle"]
@@ -411,7 +411,7 @@ class Explorer:
 
     # ---- numbers ---------------------------------------------------------------------------
     def _compile(self):
-        from .js import function
+        from ..js import function
         self._calls = {id(e): function(self.args, e["expr"]) for _, e in self._exprs()}
         self._places = [(function(self.args, p["x"]), function(self.args, p["y"]))
                         for p in self.points]
@@ -460,7 +460,7 @@ class Explorer:
     # ---- the specification -----------------------------------------------------------------
     def spec(self):
         """The explorer as JSON: what explore.js and draw.py draw from.  NotImplementedError."""
-        from .js import javascript
+        from ..js import javascript
         names = {s: f"v[{i}]" for i, group in enumerate(self.args) for s in group}
 
         def js(expr):

@@ -1,4 +1,4 @@
-/* What the players of this book share: the width of text, pieces of SVG and the elements of a page; capacity/draw.py,
+/* What the players of this book share: the width of text, pieces of SVG and the elements of a page; capacity/pictures/svg.py,
    function by function. Scripts come in any order: the players begin when the page is there, and so is this. */
 var cx = (() => {
   "use strict";

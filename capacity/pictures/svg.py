@@ -1,6 +1,6 @@
 """The picture of an explorer as SVG text, its table and its readouts, from numbers.
 
-`_static/explore.js` is the same code in JavaScript, function by function: a reader sees one
+`capacity/pictures/static/explorer.js` is the same code in JavaScript, function by function: a reader sees one
 picture with a kernel and without. A test compares the two. Nothing here knows sympy or widgets.
 
 A specification S is the dict of Explorer.spec(); the numbers D are those of Explorer.numbers().
@@ -12,7 +12,7 @@ import math
 import re
 from html import escape
 
-from .units import show
+from ..units import show
 
 FONT, ROW = 12.5, 19            # height of text, of a row of the legend
 WIDE = 520                      # from this width on, names stand beside the lines
@@ -133,7 +133,7 @@ def scaler(axis, lo, hi, a, b):
 
 # ---- pieces of SVG -----------------------------------------------------------------------------
 COLORS = {"compute": "#0072B2", "network": "#D55E00", "memory": "#009E73", "measured": "#CC79A7",
-          "limit": "#E69F00", "idle": "#999999"}        # as capacity.plot, which loads matplotlib
+          "limit": "#E69F00", "idle": "#999999"}        # as capacity.pictures.plot, which loads matplotlib
 PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))"
 HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4" stroke-linejoin="round"'
 BLACK = 'fill="currentColor"'

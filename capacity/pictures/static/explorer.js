@@ -1,5 +1,5 @@
 /* Draws every <figure class="cx-explore" data-spec="..."> and keeps its sliders alive, without a kernel, a library or a
-   network; works from file:// too. With cx.js it is capacity/draw.py, function by function, and
+   network; works from file:// too. With cx.js it is capacity/pictures/svg.py, function by function, and
    show() is that of capacity/units.py: a test compares them. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";

@@ -1,6 +1,6 @@
-"""stepper(): a recorded run of `capacity.spmd` as a player: who holds what, who sends to whom, step by step.
+"""stepper(): a recorded run of `capacity.witness.spmd` as a player: who holds what, who sends to whom, step by step.
 
-* The HTML book: buttons, a slider and the keyboard, drawn by `_static/stepper.js`; no kernel, no network.
+* The HTML book: buttons, a slider and the keyboard, drawn by `capacity/pictures/static/player.js`; no kernel, no network.
 * JupyterLab with a kernel: ipywidgets, the same SVG drawn here.
 * No JavaScript: a table of all steps. PDF: a PNG of some of them.
 
@@ -20,8 +20,8 @@ import math
 import re
 from numbers import Integral, Number
 
-from . import draw
-from .draw import BLACK, BOLD, COLORS, SOFT, ink, width
+from . import svg as draw
+from .svg import BLACK, BOLD, COLORS, SOFT, ink, width
 
 RANKS, ROWS, LETTERS = 16, 32, 12       # the most ranks, blocks and letters in a cell that a picture has room for
 DASHES = ["", "7 4", "2 3", "9 3 2 3"]  # of the links
@@ -32,7 +32,7 @@ def stepper(name, run, *, title, block="block", group=None, holds=None):
     """A player of a run: one column per rank, one row per block, an arrow per message.
 
     name   slug, unique on its page: lower case, digits, hyphens
-    run    a Run of capacity.spmd, 2 to 16 ranks; each said what it holds before its first message
+    run    a Run of capacity.witness.spmd, 2 to 16 ranks; each said what it holds before its first message
     title  the finding, as a sentence
     block  the word for a row: "segment"
     group  G: ranks 0 to G-1 share a node, G to 2G-1 the next
@@ -53,7 +53,7 @@ class Stepper:
         if not (isinstance(block, str) and block.strip()):
             raise ValueError(f"{name}: block is {block!r}; allowed: a word")
         if not all(hasattr(run, a) for a in ("size", "messages", "holdings", "rounds")):
-            raise ValueError(f"{name}: run is {run!r}; allowed: a Run of capacity.spmd")
+            raise ValueError(f"{name}: run is {run!r}; allowed: a Run of capacity.witness.spmd")
         if not 2 <= run.size <= RANKS:
             raise ValueError(f"{name}: run has {run.size} ranks; allowed: 2 to {RANKS}")
         if not run.messages:

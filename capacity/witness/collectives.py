@@ -1,4 +1,4 @@
-"""Collectives as programs of one rank: `run(ring_all_reduce, inputs)` of `capacity.spmd` runs one on every rank.
+"""Collectives as programs of one rank: `run(ring_all_reduce, inputs)` of `capacity.witness.spmd` runs one on every rank.
 
     blocks      a list of P values, block j for rank j; the caller's list is left as it is
     op          any two-argument function; "associative" or "commutative" says what it must be besides

@@ -3,7 +3,7 @@
     run(loss, [tokens]*4, targets, w, zigzag(8, 4), ring_attention)     # on every rank: the loss, every gradient
 
 What a query has gathered from some of its keys is a State; states of disjoint sets of keys merge, in any order.
-Letters of the shapes as in `capacity.tiny`; `places` is a list, for each rank the positions of its tokens.
+Letters of the shapes as in `capacity.witness.tiny`; `places` is a list, for each rank the positions of its tokens.
 """
 from functools import reduce
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import tiny
-from ..algorithms import pairwise_all_to_all, ring_all_gather, ring_reduce_scatter, window_all_reduce
+from ..collectives import pairwise_all_to_all, ring_all_gather, ring_reduce_scatter, window_all_reduce
 
 
 # Which tokens a rank keeps: P lists of positions.

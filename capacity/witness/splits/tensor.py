@@ -4,12 +4,12 @@
     run(loss, parts, tokens, targets)           # on every rank: the loss, the gradients of its part of the weights
 
 Between a norm and a layer the ranks `enter`, between the layer and the residual they `leave`.  Letters of the shapes
-as in `capacity.tiny`; t ranks.
+as in `capacity.witness.tiny`; t ranks.
 """
 import numpy as np
 
 from .. import tiny
-from ..algorithms import ring_all_gather, ring_all_reduce, ring_reduce_scatter
+from ..collectives import ring_all_gather, ring_all_reduce, ring_reduce_scatter
 
 AXIS = {"embed": 0, "q": 1, "k": 1, "v": 1, "o": 0, "gate": 1, "up": 1, "down": 0, "head": 1}    # the axis that is cut
 

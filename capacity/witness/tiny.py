@@ -13,7 +13,7 @@ g key-value heads (g divides a), d head dimension, f ffn, v vocabulary.  The wei
     attention_norm (h,)   q (h, a, d)   k, v (h, g, d)   o (a, d, h)   ffn_norm (h,)   gate, up (h, f)   down (f, h)
 
 Sizes are read off the shapes, so a rank that holds some of the heads or columns runs the same code.  What a split
-has to add goes through the keyword arguments of `block` and `loss`: see `capacity.splits`.
+has to add goes through the keyword arguments of `block` and `loss`: see `capacity.witness.splits`.
 """
 import numpy as np
 

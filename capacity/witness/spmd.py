@@ -1,6 +1,6 @@
 """P ranks in one process, each running the same plain Python program, with every message counted.
 
-    from capacity.spmd import Link, run
+    from capacity.witness.spmd import Link, run
 
     def shift(comm, x):
         return comm.sendrecv(x, to=(comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)

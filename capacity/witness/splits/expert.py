@@ -4,20 +4,20 @@
     tiny.loss(w, tokens, targets, feed=mixture(k=2))                        # one process, one expert after the other
     run(loss, [(tokens[:2], targets[:2]), (tokens[2:], targets[2:])], w, 2, 2)              # the same on two ranks
 
-A layer is y = sum over a token's k experts of gate * expert(x).  Besides the letters of `capacity.tiny`: E experts.
+A layer is y = sum over a token's k experts of gate * expert(x).  Besides the letters of `capacity.witness.tiny`: E experts.
 Its weights: router (h, E), gate, up (E, h, f), down (E, f, h); a rank holds some of the experts, the first axis says
 how many.
 """
 import numpy as np
 
 from .. import tiny
-from ..algorithms import window_all_reduce
+from ..collectives import window_all_reduce
 
 MATRICES = "gate", "up", "down"
 
 
 def with_experts(w, experts, seed=2):
-    """The weights of `capacity.tiny`, with a router and so many experts in every block, of the width of its ffn."""
+    """The weights of `capacity.witness.tiny`, with a router and so many experts in every block, of the width of its ffn."""
     rng, w = np.random.default_rng(seed), dict(w)
     for i in range(tiny.layers(w)):
         h = len(w[f"{i}.gate"])

@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 
 from .. import tiny
-from ..algorithms import ring_all_reduce
+from ..collectives import ring_all_reduce
 
 
 def sums(w, tokens, targets, **hooks):

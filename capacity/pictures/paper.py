@@ -2,8 +2,8 @@
 import io
 import math
 
-from . import draw
-from .units import show
+from . import svg as draw
+from ..units import show
 
 GREY = {"color": "#999999", "alpha": 0.3, "linewidth": 0.6}
 HALO = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
