@@ -1,0 +1,71 @@
+"""The currency of all pictures: a list of shapes whose colours are roles.
+
+A function that knows its subject makes shapes; one painter writes SVG (svg.py), one paper (paper.py), one lives in
+JavaScript (static/cx.js).  None of the three knows what it paints.  Lengths are pixels, y grows downwards, text is
+never scaled: a picture is made anew for each width.
+
+Roles: compute network memory measured limit idle (the book's colours), rank0 rank1 rank2 rank3 (devices), other (the
+page's text), paper (its background); "" is none.  Words in a role's colour are drawn towards the page's own, so that
+they can be read; on:ROLE is the colour of words that stand on a filled ROLE.
+"""
+from typing import NamedTuple
+
+FONT = 12.5                     # height of text
+COLORS = {"compute": "#0072B2", "network": "#D55E00", "memory": "#009E73", "measured": "#CC79A7", "limit": "#E69F00",
+          "idle": "#999999", "rank0": "#0072B2", "rank1": "#009E73", "rank2": "#E69F00", "rank3": "#CC79A7"}
+
+
+class Rect(NamedTuple):
+    """A rectangle; opacity is that of the fill, line_opacity that of its outline."""
+    x: float
+    y: float
+    w: float
+    h: float
+    fill: str = ""
+    line: str = ""
+    opacity: float = 1
+    line_opacity: float = 1
+    weight: float = 1
+    dash: str = ""
+    radius: float = 0
+
+
+class Path(NamedTuple):
+    """Lines and curves: d is SVG's, of the commands M L H V C Z h v only."""
+    d: str
+    fill: str = ""
+    line: str = ""
+    opacity: float = 1
+    line_opacity: float = 1
+    weight: float = 1
+    dash: str = ""
+
+
+class Text(NamedTuple):
+    """One line of words; anchor is start, middle or end; spoken=False where the same is said elsewhere."""
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
+    color: str = "other"
+    opacity: float = 1
+    size: float = FONT
+    bold: bool = False
+    italic: bool = False
+    halo: bool = False
+    spoken: bool = True
+
+
+class Group(NamedTuple):
+    """Shapes moved by (x, y); a style sheet or a script may call them by name; clip cuts them to (w, h)."""
+    shapes: list
+    x: float = 0
+    y: float = 0
+    name: str = ""
+    clip: tuple | None = None
+
+
+def width(text, size=FONT):
+    """A fair guess of how wide `text` is: a browser may use any font, and Python has none."""
+    return size*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@"
+                    else .69 if "A" <= c <= "Z" else .58 for c in text)
