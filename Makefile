@@ -29,7 +29,7 @@ help:
 	@echo "make test       run every test"
 	@echo "make labs       run collectives and splits on real processes (PyTorch, in $(LABS))"
 	@echo "make notebooks  derive the exercises and appendices, execute every notebook in place"
-	@echo "make check      fail if a committed notebook is not what a clean run gives"
+	@echo "make check      the same, but only report what would change, and which chapter is slow"
 	@echo "make bench      time the package"
 	@echo "make mutants    change each formula and see which test notices"
 	@echo "make clean      remove the built book; the environment stays (it is $(VENV))"
@@ -53,6 +53,9 @@ labs: $(LABS)/.installed
 	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$lab || exit 1; done
 	@echo "labs/lab3_fake_ranks.py in one process"
 	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/lab3_fake_ranks.py
+	@export OMP_NUM_THREADS=1; for recipe in labs/recipes/*.py; do \
+	  echo "$$recipe on $(RANKS) processes"; \
+	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$recipe || exit 1; done
 	@echo "labs/failures.py: labs that break"
 	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/failures.py
 
@@ -63,11 +66,13 @@ mutants: $(READY)
 	$(BIN)/python tools/mutants.py
 
 notebooks: $(READY)
+	$(BIN)/python tools/make_stub.py
 	$(BIN)/python tools/make_appendices.py
 	$(BIN)/python tools/make_exercises.py
 	$(BIN)/python tools/execute.py -j $(WORKERS)
 
 check: $(READY)
+	$(BIN)/python tools/make_stub.py --check
 	$(BIN)/python tools/make_appendices.py --check
 	$(BIN)/python tools/make_exercises.py --check
 	$(BIN)/python tools/execute.py -j $(WORKERS) --check

@@ -1,4 +1,5 @@
 """What the README and the package's docstring print is what Python says."""
+import ast
 import re
 from pathlib import Path
 
@@ -7,17 +8,24 @@ import pytest
 import capacity
 
 ROOT = Path(__file__).resolve().parents[1]
-README = re.search(r"```python\n(.*?)```", (ROOT/"README.md").read_text(), re.S)[1]
+BLOCKS = {f"{page}-{k}": text for page in ("README.md", "CONTRIBUTING.md")
+          for k, text in enumerate(re.findall(r"```python\n(.*?)```", (ROOT/page).read_text(), re.S))}
+BLOCKS["capacity"] = re.sub(r"^    ", "", "\n".join(re.findall("^    .*", capacity.__doc__, re.M)), flags=re.M)
 
 
-@pytest.mark.parametrize("text", [README, re.sub(r"^    ", "", capacity.__doc__, flags=re.M)], ids=["README", "capacity"])
+@pytest.mark.parametrize("text", BLOCKS.values(), ids=BLOCKS)
 def test_examples_print_what_they_claim(text):
-    scope, lines = {}, re.findall(r"^(from \S+ import .*|.*\S\s+# .*)$", text, re.M)
-    claims = [line.split("  # ") for line in lines if "  # " in line]
-    assert claims
-    exec("\n".join(line for line in lines if line.startswith("from ")), scope)
-    for code, value in claims:
-        assert repr(eval(code.strip(), scope)) == value.strip(), code
+    """Each block runs; `expression   # value` has that value."""
+    scope, claims = {}, 0
+    for statement in ast.parse(text).body:
+        last = text.splitlines()[statement.end_lineno - 1]
+        if isinstance(statement, ast.Expr) and "  # " in last:
+            code = compile(ast.Expression(statement.value), "page", "eval")
+            assert repr(eval(code, scope)) == last.split("  # ")[1].strip(), last
+            claims += 1
+        else:
+            exec(compile(ast.Module([statement], []), "page", "exec"), scope)
+    assert claims, "no value is claimed"
 
 
 def test_commands_exist():
