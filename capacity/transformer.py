@@ -168,7 +168,12 @@ class Transformer(specs.Entry):
     @property
     def matmul_params(self):
         """Weights that multiply a token: active matrices and output head, no embedding lookup."""
-        return self._layers(self.experts and self.experts.active) + self.vocab*self.hidden
+        return self.layers_matmul + self.vocab*self.hidden
+
+    @property
+    def layers_matmul(self):
+        """Weights of the layers that multiply a token: `matmul_params` without the output head."""
+        return self._layers(self.experts and self.experts.active)
 
     def _layers(self, experts):
         """Matrices of all layers, this many routed experts counted in each sparse one."""
