@@ -9,7 +9,7 @@ from ..units import Bytes, BytesPerSecond, Count, Group, Ratio, Seconds, Unit
 
 Oversubscription = Annotated[Any, Unit(least=1)]              # 1: as much bandwidth above a switch as below it
 Crowd = Annotated[Any, Unit(least=3, whole=True)]             # 3, 4, ...: devices of which two neighbors have a third
-Even = Annotated[Any, Unit(least=2, whole=True)]              # 2, 4, ...: ranks that a cut through the middle divides
+Even = Annotated[Any, Unit(least=2, whole=True, multiple=2)]  # 2, 4, ...: ranks that a cut through the middle divides
 
 
 @formula(chapter="03-cluster-memory-hierarchy", source="patarasuk2009")
