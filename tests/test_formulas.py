@@ -261,6 +261,28 @@ def test_unknown_name_lists_the_close_ones():
         capacity.ring_all_reduce_tim
 
 
+@pytest.mark.parametrize("name, hint", [
+    ("H100", r'accelerator\("h100-sxm"\), accelerator\("h100-pcie"\)'), ("nvlink4", r'link\("nvlink4"\)'),
+    ("llama3_70b", r'model\("llama3-70b"\)'), ("dgx_h100", r'cluster\("dgx-h100"\)'), ("qwen25_7b", r'model\("qwen2.5-7b"\)')])
+def test_data_are_not_names_and_say_how_to_get_them(name, hint):
+    with pytest.raises(AttributeError, match=f"capacity has no '{name}'; did you mean {hint}"):
+        getattr(capacity, name)
+    assert not hasattr(capacity, name)
+
+
+def test_general_words_stand_in_their_modules():
+    """And a word has one meaning: Link and Run are those of the simulated ranks."""
+    from capacity import hardware, placement, runs
+    from capacity.pictures import plot
+    from capacity.witness import spmd
+    homes = {"search": placement, "matmul": placement, "conversion": placement, "Move": placement, "Level": hardware,
+             "label": plot, "ticks": plot}
+    for name, home in homes.items():
+        assert not hasattr(capacity, name) and hasattr(home, name), name
+    assert capacity.Link is spmd.Link and capacity.Run is spmd.Run and isinstance(capacity.run(lambda comm, x: x, [0]*2), capacity.Run)
+    assert isinstance(capacity.link("ndr"), hardware.PublishedLink) and capacity.PublishedRun is runs.PublishedRun
+
+
 def test_the_package_has_no_other_names():
     """`import *` brings what dir() lists, no module among it; submodules load when asked for, in any order."""
     import subprocess
