@@ -298,6 +298,20 @@ def test_the_package_has_no_other_names():
                    check=True, cwd=ROOT)
 
 
+def test_what_the_package_imports_it_depends_on():
+    """And nothing else but what a notebook brings: IPython, for its displays."""
+    import ast
+    import sys
+    import tomllib
+    listed = tomllib.loads((ROOT/"pyproject.toml").read_text())["project"]["dependencies"]
+    bounds = dict(entry.split(">=") for entry in listed)
+    imported = {name.split(".")[0] for path in (ROOT/"capacity").rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
+                for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else
+                             [node.module] if isinstance(node, ast.ImportFrom) and not node.level else [])}
+    assert imported - set(sys.stdlib_module_names) - {"capacity", "IPython", "matplotlib_inline"} == set(bounds)
+    assert (bounds["numpy"], bounds["sympy"]) == ("2", "1.14")
+
+
 def test_import_is_light():
     import subprocess
     import sys
