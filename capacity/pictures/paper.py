@@ -5,6 +5,7 @@ The letters are outlines of DejaVu Sans, made as narrow as a browser's sans-seri
 import io
 import re
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
@@ -108,13 +109,13 @@ def _outline(d):
 # ---- files -------------------------------------------------------------------------------------
 def png(shapes, W, H, dpi=144):
     """A picture of W by H pixels as the bytes of a PNG, 6.4 inches wide."""
-    fig = Figure(figsize=(INCHES, INCHES*H/W), facecolor="white")
+    fig = Figure(figsize=(INCHES, INCHES*H/W), dpi=dpi, facecolor="white")
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, W), ylim=(H, 0))
     ax.axis("off")
     paint(ax, shapes, inch=INCHES/W)
     out = io.BytesIO()
-    fig.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    FigureCanvasAgg(fig).print_png(out, metadata={"Software": None})     # savefig would look at somebody's settings
     return out.getvalue()
 
 
