@@ -39,11 +39,14 @@ def grow(S, seen, D):
 def rest(S, D, seen):
     """What the axis holds at D after `seen`, for D["seen"]: so that it rests while a slider moves.
 
-    No more than ten times (log) or twice (linear) what is drawn at D, lest that become too small to see.
+    Where that is more than thirty times (log) or three times (linear) what is drawn at D, it becomes ten times or
+    twice that, lest the picture be too small to see.
     """
     (a, b), (lo, hi) = grow(S, NOTHING, D), grow(S, seen, D)
-    far = 2*max(abs(a), abs(b))
-    return (max(lo, a/10), min(hi, 10*b)) if S["y"]["scale"] == "log" else (max(lo, -far), min(hi, far))
+    far = max(abs(a), abs(b))
+    if S["y"]["scale"] == "log":
+        return a/10 if lo < a/30 else lo, 10*b if hi > 30*b else hi
+    return -2*far if lo < -3*far else lo, 2*far if hi > 3*far else hi
 
 
 # ---- lines and points --------------------------------------------------------------------------

@@ -294,8 +294,8 @@ addEventListener("DOMContentLoaded", () => {
     return { numbers, at };
   }
 
-  // ---- the axis rests: it holds what any one slider reaches from the start and what was seen, but no more than ten times
-  // ---- (log) or twice (linear) what is drawn now, lest that become too small to see
+  // ---- the axis rests: it holds what any one slider reaches from the start and what was seen, until that is more than thirty
+  // ---- times (log) or three times (linear) what is drawn now; then ten times and twice that, lest it be too small to see
   function grow(S, [lo, hi], D) {
     for (const u of [...D.curves.flat(), ...D.points.map((p) => p[1]), ...D.bars.map(sum), ...(S.limit ? [D.limit] : [])])
       if (isFinite(u) && (u > 0 || S.y.scale !== "log")) { lo = Math.min(lo, u); hi = Math.max(hi, u); }
@@ -303,8 +303,9 @@ addEventListener("DOMContentLoaded", () => {
   }
   function rest(S, D, seen) {
     if (!S.y) return seen;
-    const [a, b] = grow(S, [Infinity, -Infinity], D), [lo, hi] = grow(S, seen, D), far = 2*Math.max(Math.abs(a), Math.abs(b));
-    return S.y.scale === "log" ? [Math.max(lo, a/10), Math.min(hi, 10*b)] : [Math.max(lo, -far), Math.min(hi, far)];
+    const [a, b] = grow(S, [Infinity, -Infinity], D), [lo, hi] = grow(S, seen, D), far = Math.max(Math.abs(a), Math.abs(b));
+    if (S.y.scale === "log") return [lo < a/30 ? a/10 : lo, hi > 30*b ? 10*b : hi];
+    return [lo < -3*far ? -2*far : lo, hi > 3*far ? 2*far : hi];
   }
   function reach(S, numbers) {
     const start = S.sliders.map((s) => s.stops[s.at]), some = S.y && S.sliders.length*S.curves.length < 40;
@@ -350,18 +351,16 @@ addEventListener("DOMContentLoaded", () => {
       const { x0, x1, y0, y1, X, Y } = field, { lo, hi, scale, whole, binary, unit, label } = S.x;
       let x = scale === "log" ? lo*(hi/lo)**place : lo + (hi - lo)*place;
       if (whole) x = binary ? 2**Math.round(Math.log2(x)) : Math.round(x);
-      const u = X(x), values = at(v, x), texts = values.map((w, k) => {
-        const value = show(w, S.y.unit), name = S.curves[k].label;
-        return name.endsWith(" " + value) ? name : `${name} ${value}`;
-      });
-      const right = u + 16 + most(texts.map(width), 0)*1.1 < x1, half = width(show(x, unit))*.6;
+      const u = X(x), values = at(v, x), short = values.map((w) => show(w, S.y.unit)), long = S.curves.map((c, k) => `${c.label} ${short[k]}`);
+      const right = u < (x0 + x1)/2, half = width(show(x, unit))*.6;
+      const texts = 16 + most(long.map(width), 0)*1.1 < (right ? x1 - u : u - x0) ? long : short;
       const rows = values.map((w, k) => [Y(w), k]).filter(([w]) => y0 <= w && w <= y1), ys = spread(rows.map(([w]) => w - 7), 16, y0 + 12, y1 - 4);
       const shapes = [path(`M${fixed(u)} ${y0}V${y1}`, { line: "other", line_opacity: .6 }),
         text(Math.max(Math.min(u, W - half), half), y0 - 7, show(x, unit), "middle", { bold: true, halo: true }),
         ...rows.map(([w, k]) => dot(u, w, S.curves[k].color)), ...rows.map(([, k], i) =>
           text(u + (right ? 10 : -10), ys[i], texts[k], right ? "start" : "end", { color: S.curves[k].color, bold: true, halo: true }))];
       box.querySelector("svg").insertAdjacentHTML("beforeend", `<g class="cx-hair" pointer-events="none" aria-hidden="true">${paint(shapes)}</g>`);
-      if (aloud) told.textContent = `${label} ${show(x, unit)}: ${texts.join(", ")}`;
+      if (aloud) told.textContent = `${label} ${show(x, unit)}: ${long.join(", ")}`;
     }
     if (S.curves.length) {
       const point = (e) => {
