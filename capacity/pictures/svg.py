@@ -12,7 +12,6 @@ import math
 import re
 from html import escape
 
-from . import shapes
 from ..units import show
 
 FONT, ROW = 12.5, 19            # height of text, of a row of the legend
@@ -407,43 +406,3 @@ def rows(S, D, values_at):
                  for p, (u, v) in zip(S["points"], D["points"])]
     head = row((S.get("x") or S["y"])["label"], [c["label"] for c in columns], "", "col", "th")
     return f"<thead>{head}</thead><tbody>{''.join(body)}</tbody>"
-
-
-# ---- the painter: shapes become SVG ------------------------------------------------------------
-def paint(picture):
-    """A list of shapes as SVG text, in the colours of the page."""
-    return "".join(map(_paint, picture))
-
-
-def _paint(s):
-    def tint(role):
-        return "none" if not role else "currentColor" if role == "other" else PAPER if role == "paper" \
-            else f"var(--cx-{role},{shapes.COLORS[role]})"
-
-    def more():
-        out = f' fill="{tint(s.fill)}"' if s.fill else ' fill="none"'
-        out += f' fill-opacity="{s.opacity:g}"' if s.fill and s.opacity != 1 else ""
-        if s.line:
-            out += f' stroke="{tint(s.line)}"'
-            out += f' stroke-opacity="{s.line_opacity:g}"' if s.line_opacity != 1 else ""
-            out += f' stroke-width="{s.weight:g}"' if s.weight != 1 else ""
-            out += f' stroke-dasharray="{s.dash}"' if s.dash else ""
-        return out
-    if isinstance(s, shapes.Rect):
-        radius = f' rx="{s.radius:g}"' if s.radius else ""
-        return f'<rect x="{s.x:.5g}" y="{s.y:.5g}" width="{s.w:.5g}" height="{s.h:.5g}"{radius}{more()}/>'
-    if isinstance(s, shapes.Path):
-        return f'<path d="{s.d}"{more()}/>'
-    if isinstance(s, shapes.Text):
-        role, on_role = s.color, s.color.removeprefix("on:")
-        mixed = f"color-mix(in srgb,{tint(on_role)} 58%,currentColor)"
-        mixed = tint(on_role) if on_role in ("other", "paper") else mixed
-        fill = mixed if role == on_role else on({"rank0": "compute"}.get(on_role, on_role))
-        out = f' fill="{fill}"' + (f' fill-opacity="{s.opacity:g}"' if s.opacity != 1 else "")
-        out += (f' font-size="{s.size:g}"' if s.size != FONT else "") + (' font-weight="600"' if s.bold else "")
-        out += ' font-style="italic" font-family="Georgia,serif"' if s.italic else ""
-        out += f" {HALO}" if s.halo else ""
-        out += "" if s.spoken else ' aria-hidden="true"'
-        return f'<text x="{s.x:.5g}" y="{s.y:.5g}" text-anchor="{s.anchor}"{out}>{escape(s.text)}</text>'
-    name = f' class="{s.name}"' if s.name else ""
-    return f'<g{name} transform="translate({s.x:g} {s.y:g})">{paint(s.shapes)}</g>'
