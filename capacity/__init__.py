@@ -34,7 +34,7 @@ _HOME = {
     "step": ["Step", "estimate"],
     "runs": ["PublishedRun", "published_rows", "published_runs", "scaling_runs"],
     "fits": ["Surface", "bootstrap", "fit_loss_surface", "isoflop_vertex"],
-    "pictures.plot": ["COLOR", "figure"],
+    "pictures.plot": ["COLOR", "figure", "figure_style"],
     "pictures.explorer": ["Axis", "Slider", "Y", "explore"],
     "pictures.player": ["stepper"],
     "pictures.chart": ["explore_schedules", "gantt"],
