@@ -260,19 +260,18 @@ class Decision:
             raise ValueError(f"{self.name}: rows is {rows!r}; allowed: (symbol, [values]) or {{name: {{symbol: expression}}}}")
 
     def _read_columns(self):
-        import sympy as sp
         self.values, self.tests = [], []
         for c in self.columns:
             value = self._expr(c.value, f"the column {c.label!r}")
             if c.test is not None:
                 test = "test", self._expr(c.test, f"the test of {c.label!r}")
-                if not isinstance(test[1], sp.logic.boolalg.Boolean):
+                if not _is_condition(test[1]):
                     raise ValueError(f"{self.name}: the test of {c.label!r} is {c.test!r}; allowed: a condition")
             elif c.at_most is not None:
                 test = "at most", self._expr(c.at_most, f"at_most of {c.label!r}")
             elif c.at_least is not None:
                 test = "at least", self._expr(c.at_least, f"at_least of {c.label!r}")
-            elif isinstance(value, sp.logic.boolalg.Boolean) and c.fails:
+            elif _is_condition(value) and c.fails:
                 test = "test", value
             elif c.fails:
                 raise ValueError(f"{self.name}: the column {c.label!r} has words for failing, but no test")
@@ -589,10 +588,14 @@ class Decision:
         return "\n".join([*lines, html.unescape(re.sub("<.*?>", "", self.sentence(D=D)))])
 
 
+def _is_condition(expr):
+    import sympy as sp
+    return isinstance(expr, sp.logic.boolalg.Boolean) and not isinstance(expr, sp.Expr)        # a Symbol is both
+
+
 def _value(x, expr):
     """The value of a column: True or False for a condition, else a float."""
-    import sympy as sp
-    return bool(x) if isinstance(expr, sp.logic.boolalg.Boolean) else float(x)
+    return bool(x) if _is_condition(expr) else float(x)
 
 
 def _fill(template, scope):
