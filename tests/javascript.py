@@ -5,9 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 import browser
+import pytest
 
 STATIC = Path(__file__).resolve().parents[1] / "capacity/pictures/static"
 

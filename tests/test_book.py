@@ -6,9 +6,8 @@ import gzip
 import os
 from pathlib import Path
 
-import pytest
-
 import browser as tools
+import pytest
 from serve import serve
 
 ROOT = Path(__file__).resolve().parents[1]

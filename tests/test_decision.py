@@ -1,14 +1,27 @@
 """Decision cards: what the page decides is what Python decides; bad ones are refused by name."""
-import json
 import random
 
-import numpy as np
 import pytest
 import sympy as sp
-
-from capacity import (GB, Choice, Column, Field, Switch, Verdict, accelerator, activation_bytes_per_layer, decide, kB, model,
-                      recursive_doubling_all_reduce_time, ring_all_reduce_time, tensor_parallel_ratio, us)
 from javascript import number, run
+
+from capacity import (
+    GB,
+    Choice,
+    Column,
+    Field,
+    Switch,
+    Verdict,
+    accelerator,
+    activation_bytes_per_layer,
+    decide,
+    kB,
+    model,
+    recursive_doubling_all_reduce_time,
+    ring_all_reduce_time,
+    tensor_parallel_ratio,
+    us,
+)
 
 H, kv, L, N, M, t, y, F, b, eff = sp.symbols("H kv L N M t y F b eff", positive=True)
 s = sp.Symbol("s", nonnegative=True)

@@ -1,8 +1,9 @@
 """Editors and type checkers see what Python sees."""
 import re
 
-import capacity
 import make_stub
+
+import capacity
 
 
 def test_stub_is_current():

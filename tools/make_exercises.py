@@ -23,7 +23,6 @@ import sys
 from pathlib import Path
 
 import nbformat
-
 from execute import ROOT, dumps, run
 
 ID = r"(\d+[a-z]?\.\d+)"

@@ -23,7 +23,7 @@ import re
 from ..witness.schedule import simulate
 from .axes import nice_step
 from .explorer import Slider
-from .shapes import Group, Path, Rect, Text, legend, width, wrapped
+from .shapes import Group, Path, Rect, Text, legend, width
 from .svg import LAB, attribute, frame, short, slug
 
 DEVICES, SCHEDULES, LONGEST = 16, 64, 4096        # the most devices, schedules and slots of a device in an explorer
