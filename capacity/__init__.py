@@ -19,44 +19,9 @@ import importlib.util
 import types
 
 from .algebra import ceil, exp, floor, geometric, log, log2, maximum, minimum, sqrt, where
-from .units import (
-    GB,
-    GFLOPS,
-    MB,
-    PB,
-    PFLOPS,
-    TB,
-    TFLOPS,
-    Bytes,
-    BytesPerSecond,
-    Count,
-    Dollars,
-    DollarsPerSecond,
-    Flops,
-    FlopsPerByte,
-    FlopsPerSecond,
-    Fraction,
-    GiB,
-    Group,
-    Index,
-    KiB,
-    MiB,
-    PerSecond,
-    PowerOfTwo,
-    Ratio,
-    Seconds,
-    TiB,
-    Unit,
-    day,
-    hour,
-    kB,
-    minute,
-    ms,
-    ns,
-    show,
-    us,
-    year,
-)
+from .units import (GB, GFLOPS, KiB, MB, MiB, GiB, PB, PFLOPS, TB, TFLOPS, TiB, Bytes, BytesPerSecond, Count, Dollars,
+                    DollarsPerSecond, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Index, PerSecond, PowerOfTwo,
+                    Ratio, Seconds, Unit, day, hour, kB, minute, ms, ns, show, us, year)
 
 _HOME = {
     "grammar": ["Formula", "REGISTRY", "formula"],

@@ -30,7 +30,7 @@ def _generic(name, doc, scalar, array, symbolic):
 
 
 def _log2(sympy):
-    from sympy.codegen.cfunctions import log2  # log(x)/log(2) is off by one ulp at 2**29: ceil would be off by 1
+    from sympy.codegen.cfunctions import log2         # log(x)/log(2) is off by one ulp at 2**29: ceil would be off by 1
     return log2
 
 

@@ -179,7 +179,6 @@ class Formula(typing.Generic[P]):
         by k**(the result's exponent).  Constants with a unit are rescaled too.  Returns True.
         """
         import sympy as sp
-
         from .js import function
         every = self.units | self.constant_units
         symbols = self.symbols | {k: sp.Symbol("c_" + k, positive=True) for k in self.constants}

@@ -9,23 +9,11 @@ from typing import Any
 
 from . import specs
 from .algebra import ceil, maximum, minimum
-from .formulas import (
-    activation_bytes_per_layer,
-    activation_traffic,
-    combined_spread,
-    interval_factor,
-    message_time,
-    model_flops_utilization,
-    model_state_bytes,
-    overlapped_step_time,
-    pipeline_bubble,
-    recompute_bytes,
-    roofline_time,
-    score_bytes_per_layer,
-    train_flops_per_token,
-    training_time,
-    two_level_all_reduce_time,
-)
+from .formulas import (activation_bytes_per_layer, activation_traffic, combined_spread,
+                       interval_factor, message_time, model_flops_utilization, model_state_bytes,
+                       overlapped_step_time, pipeline_bubble, recompute_bytes, roofline_time,
+                       score_bytes_per_layer, train_flops_per_token, training_time,
+                       two_level_all_reduce_time)
 from .hardware import Cluster
 from .layout import Layout
 from .transformer import Transformer

@@ -7,8 +7,9 @@ all-reduce sums them. All weights are small integers, so gradients can be compar
 """
 import torch
 import torch.distributed as dist
-from processes import check, lab
 from torch.distributed import _functional_collectives as differentiable
+
+from processes import check, lab
 
 IN, HIDDEN, OUT, ROWS = 3, 8, 5, 4                           # HIDDEN is that of each rank
 

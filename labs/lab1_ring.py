@@ -11,11 +11,11 @@ from operator import or_
 
 import torch
 import torch.distributed as dist
-from processes import Comm, Objects, Raw, check, lab
 
-from capacity import all_reduce_total_bytes, ring_all_reduce_time
 from capacity.witness import collectives as a
+from capacity import all_reduce_total_bytes, ring_all_reduce_time
 from capacity.witness import spmd
+from processes import Comm, Objects, Raw, check, lab
 
 
 def numbers(rank, n):

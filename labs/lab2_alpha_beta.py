@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
-from fit import fit
-from processes import check, lab
 
 from capacity import ring_all_reduce_time, show, us
 from capacity.witness.collectives import ring_all_reduce
+from fit import fit
+from processes import check, lab
 
 SIZES = 4**np.arange(3, 12)                                  # bytes of one message: 64 B to 4 MiB
 TURNS = 4                                                    # operations between two looks at the clock

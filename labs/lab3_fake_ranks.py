@@ -14,7 +14,6 @@ warnings.simplefilter("ignore")             # FSDP2 warns of in-place changes, o
 
 import torch
 import torch.distributed as dist
-from counting import Count
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -25,6 +24,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from capacity import all_reduce_egress
 from capacity.placement import conversion
+from counting import Count
 
 P, BLOCKS, ROWS, FP32, BF16 = 8192, 3, 4, 4, 2
 

@@ -9,8 +9,6 @@ import copy
 
 import torch
 import torch.distributed as dist
-from counting import Count
-from processes import check, lab, summed
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -18,6 +16,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from capacity import all_reduce_egress, fsdp_egress
+from counting import Count
+from processes import check, lab, summed
 
 MICRO, FP64 = 3, 8                                           # micro-batches of a rank; bytes of a number
 

@@ -8,15 +8,16 @@ one process, in fp64, its collectives and their bytes with the formulas.
 import copy
 
 import torch
-from counting import Count
-from processes import check, equal, lab, summed
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard
-from torch.distributed.tensor.parallel import ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, parallelize_module
+from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
+                                               parallelize_module)
 from torch.nn.functional import scaled_dot_product_attention, silu
 
 from capacity import tensor_parallel_bytes
+from counting import Count
+from processes import check, equal, lab, summed
 
 BATCH, HEAD, FP64 = 2, 4, 8
 NORMS = "attention_norm", "ffn_norm"

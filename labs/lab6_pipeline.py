@@ -6,22 +6,17 @@ Every schedule gives the loss and the gradients of one process, in fp64. What ea
 kept and what it sent, is recorded while it runs and compared with the schedule of chapter 16.
 """
 import torch
-from counting import Count
-from processes import check, equal, lab, summed
 from torch import nn
 from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining.schedules import (
-    Schedule1F1B,
-    ScheduleGPipe,
-    ScheduleInterleaved1F1B,
-    ScheduleInterleavedZeroBubble,
-    ScheduleZBVZeroBubble,
-)
+from torch.distributed.pipelining.schedules import (Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B,
+                                                    ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble)
 from torch.nn.functional import cross_entropy
 
 from capacity import interleaved_activations, one_f_one_b_activations, pipeline_egress, pipeline_time
 from capacity.witness.collectives import ring_all_gather
 from capacity.witness.schedule import Op, Schedule, gpipe, interleaved, one_f_one_b, simulate, zb_v
+from counting import Count
+from processes import check, equal, lab, summed
 
 ROWS, LENGTH, HIDDEN, VOCAB, FP64 = 2, 5, 6, 11, 8           # sequences of a micro-batch, ...
 

@@ -9,10 +9,10 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
-from processes import check, equal, lab, summed
 from torch.nn.functional import scaled_dot_product_attention
 
 from capacity import causal_ring_efficiency, ring_attention_bytes
+from processes import check, equal, lab, summed
 
 BATCH, HIDDEN, HEADS, KV_HEADS, DIM, FP64 = 2, 8, 4, 2, 3, 8     # q: (b, heads, s, d); k and v: (b, kv_heads, s, d)
 

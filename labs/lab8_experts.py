@@ -9,10 +9,10 @@ import math
 
 import torch
 import torch.distributed as dist
-from processes import check, equal, lab, summed
 from torch.nn.functional import silu
 
 from capacity import dispatch_bytes
+from processes import check, equal, lab, summed
 
 OWN, HIDDEN, FFN, FP64 = 2, 6, 10, 8                         # experts of a rank, sizes of an expert, bytes of a number
 

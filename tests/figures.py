@@ -4,9 +4,10 @@ import os
 import re
 from pathlib import Path
 
-import browser
 import numpy as np
 import pytest
+
+import browser
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWN = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"         # the next frame is there

@@ -5,8 +5,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import browser
 import pytest
+
+import browser
 
 STATIC = Path(__file__).resolve().parents[1] / "capacity/pictures/static"
 

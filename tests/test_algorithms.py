@@ -13,8 +13,8 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capacity.formulas import collectives, network
 from capacity.witness import collectives as A
+from capacity.formulas import collectives, network
 from capacity.witness.spmd import Comm, Link, ProgramError, run, two_level
 
 SIZES = range(1, 18)

@@ -6,8 +6,9 @@ import gzip
 import os
 from pathlib import Path
 
-import browser as tools
 import pytest
+
+import browser as tools
 from serve import serve
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,15 +15,15 @@ import pytest
 import sympy as sp
 
 matplotlib.use("Agg")
-import javascript
 import matplotlib.pyplot as plt
-from figures import DRAWN, ROOT, alike, contrast, opened, rgb
 from matplotlib.colors import to_hex
 
+import javascript
 from capacity import explore_schedules, gantt
-from capacity.pictures.chart import SAID, code, fill, number, percent
 from capacity.pictures.shapes import COLORS, Group, Rect, Text, width
+from capacity.pictures.chart import SAID, code, fill, number, percent
 from capacity.witness.schedule import Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate, zb_h1, zb_h2, zb_v
+from figures import DRAWN, ROOT, alike, contrast, opened, rgb
 
 ALL = [make(p, m) for make in (one_f_one_b, gpipe, zb_h1, zb_h2, zb_v) for p in (2, 4, 8) for m in (8, 16, 32)] \
     + [interleaved(p, m, v) for p in (2, 4) for m in (8, 16, 32) for v in (2, 4)] \

@@ -3,25 +3,10 @@ import random
 
 import pytest
 import sympy as sp
-from javascript import number, run
 
-from capacity import (
-    GB,
-    Choice,
-    Column,
-    Field,
-    Switch,
-    Verdict,
-    accelerator,
-    activation_bytes_per_layer,
-    decide,
-    kB,
-    model,
-    recursive_doubling_all_reduce_time,
-    ring_all_reduce_time,
-    tensor_parallel_ratio,
-    us,
-)
+from capacity import (GB, Choice, Column, Field, Switch, Verdict, accelerator, activation_bytes_per_layer, decide, kB, model,
+                      recursive_doubling_all_reduce_time, ring_all_reduce_time, tensor_parallel_ratio, us)
+from javascript import number, run
 
 H, kv, L, N, M, t, y, F, b, eff = sp.symbols("H kv L N M t y F b eff", positive=True)
 s = sp.Symbol("s", nonnegative=True)

@@ -5,25 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from capacity.pictures.diagram import (
-    FRAMED,
-    NARROW,
-    WIDE,
-    Sketch,
-    causal,
-    contiguous,
-    documents,
-    drawing,
-    exposed,
-    held,
-    role,
-    scenes,
-    striped,
-    window,
-    zigzag,
-)
+from capacity.pictures.diagram import (FRAMED, NARROW, WIDE, Sketch, causal, contiguous, documents, drawing, exposed,
+                                       held, role, scenes, striped, window, zigzag)
 from capacity.pictures.shapes import COLORS, Path, Rect, Text
-from capacity.witness.collectives import binomial_broadcast, pairwise_all_to_all, ring_all_gather, ring_all_reduce, ring_reduce_scatter
+from capacity.witness.collectives import (binomial_broadcast, pairwise_all_to_all, ring_all_gather, ring_all_reduce,
+                                          ring_reduce_scatter)
 from capacity.witness.spmd import Link, run
 
 

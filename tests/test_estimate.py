@@ -8,20 +8,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from capacity import (
-    Layout,
-    Step,
-    accelerator,
-    cluster,
-    estimate,
-    interleaved,
-    model,
-    model_state_bytes,
-    published_rows,
-    published_runs,
-    ring_all_reduce_time,
-    train_flops_per_token,
-)
+from capacity import (Layout, Step, accelerator, cluster, estimate, interleaved, model, model_state_bytes, published_rows,
+                      published_runs, ring_all_reduce_time, train_flops_per_token)
 from capacity.step import CAUSES, KINDS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -2,9 +2,10 @@
 import re
 from pathlib import Path
 
-import make_exercises
 import nbformat
 import pytest
+
+import make_exercises
 
 ROOT = Path(__file__).resolve().parents[1]
 SOLUTIONS = sorted((ROOT / "solutions").glob("*.ipynb"))

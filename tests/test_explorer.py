@@ -8,40 +8,21 @@ import re
 import subprocess
 import sys
 
-import execute
 import nbformat
 import numpy as np
 import pytest
 import sympy as sp
-from figures import DRAWN, ROOT, alike, opened
-from javascript import number, run
 from sympy.codegen import cfunctions
 
-from capacity import (
-    GB,
-    MB,
-    TB,
-    Axis,
-    Slider,
-    Y,
-    ceil,
-    day,
-    explore,
-    hour,
-    kB,
-    log2,
-    optimal_segments,
-    recursive_doubling_all_reduce_time,
-    ring_all_reduce_time,
-    show,
-    training_cost,
-    us,
-    where,
-)
-from capacity.js import function
+import execute
+from capacity import (GB, MB, TB, Axis, Slider, Y, ceil, day, explore, hour, kB, log2, optimal_segments, recursive_doubling_all_reduce_time,
+                      ring_all_reduce_time, show, training_cost, us, where)
 from capacity.pictures import graphs, svg
-from capacity.pictures.explorer import ROLES
 from capacity.pictures.shapes import COLORS
+from capacity.pictures.explorer import ROLES
+from capacity.js import function
+from figures import DRAWN, ROOT, alike, opened
+from javascript import number, run
 
 N, P, T, eta = sp.symbols("N P T eta", positive=True)
 k = sp.Symbol("k", integer=True, positive=True)

@@ -12,9 +12,9 @@ import sympy as sp
 
 import capacity
 from capacity import REGISTRY, formulas
+from capacity.witness import collectives as algorithms
 from capacity.grammar import Formula, formula
 from capacity.units import Bytes, Seconds, show
-from capacity.witness import collectives as algorithms
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = set(re.findall(r"^@\w+\{([^,]+),", (ROOT/"references.bib").read_text(), re.M))

@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sympy as sp
-from javascript import number, run
 from sympy.codegen.cfunctions import expm1, log1p, log2, log10
 
 import capacity
 from capacity import REGISTRY, formulas, geometric, where  # noqa: F401  (loads the registry)
 from capacity.js import arrow, canonical, function, javascript
+from javascript import number, run
 
 x, y = sp.symbols("x y", positive=True)
 q = sp.Symbol("lambda", positive=True)             # a reserved word in both languages

@@ -3,9 +3,10 @@ import re
 import statistics
 from pathlib import Path
 
-import execute
 import nbformat
 import pytest
+
+import execute
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = execute.notebooks()

@@ -5,15 +5,15 @@ import random
 import re
 import xml.etree.ElementTree as ET
 
-import javascript
 import matplotlib
 import numpy as np
 import pytest
-from figures import alike, opened
 from matplotlib.figure import Figure
 
+import javascript
 from capacity.pictures import paper, plot, svg
 from capacity.pictures.shapes import COLORS, Group, Path, Rect, Text, legend, width, wrapped
+from figures import alike, opened
 
 TYPE = pathlib.Path(matplotlib.get_data_path())/"fonts/ttf"
 ROLES = [*COLORS, "other", "paper"]

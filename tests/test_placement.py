@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from capacity import Placement
-from capacity.placement import TRANSPOSE, _coordinates, conversion, matmul, moves, search
+from capacity.placement import conversion, matmul, search
 from capacity.witness.collectives import pairwise_all_to_all, ring_all_gather, ring_all_reduce, ring_reduce_scatter
+from capacity.placement import TRANSPOSE, _coordinates, moves
 from capacity.witness.spmd import run
 
 MESH = {"x": 2, "y": 3}

@@ -10,27 +10,18 @@ import xml.etree.ElementTree as ET
 from fractions import Fraction
 from types import SimpleNamespace
 
-import execute
-import javascript
 import nbformat
 import numpy as np
 import pytest
-from figures import ROOT, alike, contrast, opened, rgb
 
+import execute
+import javascript
 from capacity import stepper
 from capacity.pictures.shapes import width
-from capacity.witness.collectives import (
-    binomial_broadcast,
-    binomial_scatter,
-    bruck_all_gather,
-    chain_broadcast,
-    halving_doubling_all_reduce,
-    hierarchical_all_reduce,
-    recursive_doubling_all_reduce,
-    ring_all_gather,
-    ring_all_reduce,
-)
+from capacity.witness.collectives import (binomial_broadcast, binomial_scatter, bruck_all_gather, chain_broadcast, halving_doubling_all_reduce,
+                                 hierarchical_all_reduce, recursive_doubling_all_reduce, ring_all_gather, ring_all_reduce)
 from capacity.witness.spmd import Link, run, two_level
+from figures import ROOT, alike, contrast, opened, rgb
 
 
 def parts(P, blocks=None):

@@ -1,25 +1,13 @@
 """The clock of schedules: against the longest path, against closed forms, and on orders that cannot be run."""
-import random
 from fractions import Fraction as Q
 from itertools import chain, permutations
+import random
 
 import pytest
 import sympy as sp
 
-from capacity.witness.schedule import (
-    Infeasible,
-    Op,
-    Schedule,
-    dualpipe,
-    flow_shop,
-    gpipe,
-    interleaved,
-    one_f_one_b,
-    simulate,
-    zb_h1,
-    zb_h2,
-    zb_v,
-)
+from capacity.witness.schedule import (Infeasible, Op, Schedule, dualpipe, flow_shop, gpipe, interleaved, one_f_one_b,
+                               simulate, zb_h1, zb_h2, zb_v)
 
 PLAIN = [gpipe, one_f_one_b, zb_h1, zb_h2, zb_v]
 

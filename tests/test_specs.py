@@ -11,9 +11,10 @@ import pytest
 import sympy as sp
 
 from capacity import specs
-from capacity.hardware import Accelerator, Cluster, Level, PublishedLink, accelerator, accelerators, cluster, clusters, link, links
-from capacity.runs import published_rows, published_runs, scaling_runs
+from capacity.hardware import (Accelerator, Cluster, Level, PublishedLink, accelerator, accelerators, cluster, clusters,
+                               link, links)
 from capacity.transformer import Experts, Transformer, model, models
+from capacity.runs import published_rows, published_runs, scaling_runs
 from capacity.units import GB, TFLOPS, GiB, us
 
 ROOT = Path(__file__).parent.parent

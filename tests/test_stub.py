@@ -1,9 +1,8 @@
 """Editors and type checkers see what Python sees."""
 import re
 
-import make_stub
-
 import capacity
+import make_stub
 
 
 def test_stub_is_current():

@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+
 from execute import ROOT, dumps, run
 
 ID = r"(\d+[a-z]?\.\d+)"

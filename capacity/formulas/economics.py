@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..algebra import sqrt
 from ..grammar import formula
-from ..units import Count, Dollars, DollarsPerSecond, Flops, FlopsPerSecond, Fraction, Ratio, Seconds
+from ..units import (Count, Dollars, DollarsPerSecond, Flops, FlopsPerSecond, Fraction, Ratio, Seconds)
 
 
 @formula(chapter="05-economics-of-compute", source="derived")

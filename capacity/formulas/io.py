@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ..algebra import geometric, maximum, minimum
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, PerSecond, Ratio, Seconds
+from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, PerSecond, Ratio,
+                     Seconds)
 
 
 @formula(chapter="03a-data-pipeline-io", source="derived")

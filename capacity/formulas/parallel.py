@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from ..algebra import maximum
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Ratio, Seconds
+from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Ratio,
+                     Seconds)
 
 
 # data parallelism

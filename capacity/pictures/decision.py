@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..grammar import Formula
-from ..units import show
 from . import svg as draw
 from .tables import prose
+from ..grammar import Formula
+from ..units import show
 
 TAKES = ["first", "last", "least", "most"]
 PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}

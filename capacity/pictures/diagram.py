@@ -24,8 +24,8 @@ import json
 import re
 from typing import NamedTuple
 
-from ..units import show
 from . import svg as draw
+from ..units import show
 from .shapes import COLORS, Path, Rect, Text, width
 
 WIDE, NARROW = 680, 336          # of a figure; one with switches has a frame

@@ -12,6 +12,7 @@ place.  A tag is the number of the block that travels, or a tuple of them for a 
 from math import prod
 from operator import add
 
+
 # A whole vector from or to one rank: binomial trees of ceil(log2 P) rounds.  Numbers count from the root.
 
 def binomial_broadcast(comm, x, root=0):

@@ -1,6 +1,6 @@
 """Drawings of chapter 15: a layer cut over devices."""
-from ..diagram import Box, Sketch
 from ..svg import PAPER, ink
+from ..diagram import Box, Sketch
 
 HELD = {"B D": "copy", "B F": "copy", "B E": "copy", "B D/t": "columns", "B F/t": "columns", "B E/t": "columns",
         "B/t D": "rows", "B/t E": "rows", "B D {t}": "term", "B F {t}": "term", "B E {t}": "term",
