@@ -1,10 +1,14 @@
 """Decision cards: what the page decides is what Python decides; bad ones are refused by name."""
+import html
+import json
 import random
 import re
 
+import nbformat
 import pytest
 import sympy as sp
 
+import execute
 from capacity import (GB, Choice, Column, Field, Switch, Verdict, accelerator, activation_bytes_per_layer, decide, kB, model,
                       recursive_doubling_all_reduce_time, ring_all_reduce_time, tensor_parallel_ratio, us)
 from javascript import number, run
@@ -135,6 +139,39 @@ def test_formulas_bring_their_symbols_by_name():
     card = decide("ring", title="How many?", inputs=[Field("n", 1e6, "message", "MB", lo=1e5, hi=1e9), Choice("link", {"a": {"alpha": 1e-6, "beta": 1e11}}),],
                   rows=("P", [2, 8]), columns=[Column("time", ring_all_reduce_time, "s")], verdict=Verdict("{time}", take="least", by="time"))
     assert [row[0] for row in card.numbers()["cells"]] == pytest.approx([ring_all_reduce_time(n=1e6, P=p, alpha=1e-6, beta=1e11) for p in (2, 8)])
+
+
+def test_options_may_name_their_symbols_in_any_order():
+    def card(second):
+        return decide("x", title="Which?", inputs=[Choice("m", {"a": {c: 1, T: 2}, "b": second}, "b")], rows=(P, [1]),
+                      columns=[Column("v", c - T/P)], verdict=Verdict("{v}"))
+    assert card({T: 5, c: 7}).sentence() == card({c: 7, T: 5}).sentence() == "2"
+    assert card({T: 5, c: 7}).spec() == card({c: 7, T: 5}).spec()
+
+
+def start_of(page):
+    """What a card's HTML says without a script (verdict, cells), and its specification."""
+    spec = json.loads(html.unescape(re.search("data-spec='(.*?)'", page, re.S)[1]))
+    cells = [re.findall("<td[^>]*>(.*?)</td>", row, re.S) for row in re.findall("<tr.*?</tr>", page, re.S)[1:]]
+    return spec, re.search('<p class="cx-verdict">(.*?)</p>', page, re.S)[1], cells
+
+
+def committed():
+    """Every card of a committed notebook: (chapter, HTML)."""
+    for path in execute.notebooks():
+        for cell in nbformat.read(path, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                if 'class="cx-decide' in output.get("data", {}).get("text/html", ""):
+                    yield path.stem, output["data"]["text/html"]
+
+
+def test_the_pages_cards_start_as_they_were_committed():
+    pages = [*committed(), *((name, make().to_html()) for name, make in GALLERY.items())]
+    for name, page in pages:
+        spec, verdict, cells = start_of(page)
+        start = [x["at"] if "at" in x else x["on"] if "on" in x else x["value"] for x in spec["inputs"]]
+        (_, sentence, _, table, _), = run(RUN, {"spec": spec, "settings": [start]})
+        assert (sentence, table) == (verdict, cells), name
 
 
 GOOD = dict(title="Which?", inputs=[Field(c, 3, "cost", lo=1, hi=9)], rows=(P, [2, 4]), columns=[Column("total", c*P, at_most=9, fails="too much")],
