@@ -4,16 +4,31 @@ import json
 import random
 import re
 
+import execute
 import nbformat
 import pytest
 import sympy as sp
-
-import execute
-from capacity import (GB, Choice, Column, Field, Switch, Verdict, accelerator, activation_bytes_per_layer, decide, kB, model,
-                      recursive_doubling_all_reduce_time, ring_all_reduce_time, tensor_parallel_ratio, us)
 from javascript import number, run
 from test_explore import opened
 from test_tables import words
+
+from capacity import (
+    GB,
+    Choice,
+    Column,
+    Field,
+    Switch,
+    Verdict,
+    accelerator,
+    activation_bytes_per_layer,
+    decide,
+    kB,
+    model,
+    recursive_doubling_all_reduce_time,
+    ring_all_reduce_time,
+    tensor_parallel_ratio,
+    us,
+)
 
 H, kv, L, N, M, t, y, F, b, eff = sp.symbols("H kv L N M t y F b eff", positive=True)
 s = sp.Symbol("s", nonnegative=True)
@@ -43,9 +58,13 @@ def ring_or_tree():
     F1, F2 = ring_all_reduce_time, recursive_doubling_all_reduce_time
     args = {k: F1.symbols[k] for k in F1.symbols}
     return decide("ring-or-tree", title="Ring or tree?",
-                  inputs=[Field("n", 10*kB, "message", "kB", lo=.1*kB, hi=10*GB), Choice("ranks", {str(2**k): {"P": 2**k} for k in range(1, 9)}, "64"),
-                          Field("alpha", 5*us, "latency", "µs", lo=us, hi=100*us), Field("beta", 50*GB, "bandwidth", "GB/s", lo=GB, hi=1000*GB)],
-                  rows={"ring": {T: F1(**args)}, "recursive doubling": {T: F2(**{k: args[k] for k in F2.symbols})}, "nothing": {T: sp.Rational(1, 10**9)}},
+                  inputs=[Field("n", 10*kB, "message", "kB", lo=.1*kB, hi=10*GB),
+                          Choice("ranks", {str(2**k): {"P": 2**k} for k in range(1, 9)}, "64"),
+                          Field("alpha", 5*us, "latency", "µs", lo=us, hi=100*us),
+                          Field("beta", 50*GB, "bandwidth", "GB/s", lo=GB, hi=1000*GB)],
+                  rows={"ring": {T: F1(**args)},
+                        "recursive doubling": {T: F2(**{k: args[k] for k in F2.symbols})},
+                        "nothing": {T: sp.Rational(1, 10**9)}},
                   columns=[Column("time", T, "s", at_least=1*us, fails="is no all-reduce"), Column("rate", args["n"]/T, "B/s")],
                   verdict=Verdict("{row}: {time} for {message} on {ranks} ranks.", take="least", by="time"))
 
@@ -71,7 +90,8 @@ def settings(spec, trials, seed=0):
 RUN = """
     const { numbers, cell, limit, sentence, settingText } = cx.decision(data.spec);
     return data.settings.map((s) => { const D = numbers(s);
-        return [D, sentence(D, s), settingText(s), D.cells.map((row, r) => row.map((_, k) => cell(D, r, k, s))), D.cells[0].map((_, k) => limit(D, k))]; });"""
+        return [D, sentence(D, s), settingText(s), D.cells.map((row, r) => row.map((_, k) => cell(D, r, k, s))),
+            D.cells[0].map((_, k) => limit(D, k))]; });"""
 
 
 @pytest.mark.parametrize("name", GALLERY)
@@ -127,7 +147,8 @@ def test_each_rule_takes_its_row(take, by, want):
 def test_the_nearest_miss_is_the_smallest_worst_failure():
     def card(limit, **more):
         return decide("x", title="Which?", inputs=[Field(c, 1, "c", lo=1, hi=9)], rows=(P, [1, 2, 4]), verdict=Verdict("{P}"),
-                      columns=[Column("up", c*P, at_most=limit, fails="too much"), Column("down", c/P, at_least=3, fails="too little"), *more.values()])
+                      columns=[Column("up", c*P, at_most=limit, fails="too much"),
+                               Column("down", c/P, at_least=3, fails="too little"), *more.values()])
     assert (card(.1).numbers()["near"], card(.1).numbers()["worst"]) == (0, 0)            # 10 and 3 against 20 and 6, 40 and 12
     assert card(.9).sentence() == "No alternative passes. The nearest miss is P = 1: down is 1, and may be at least 3."
     no = card(.1, odd=Column("one", sp.Ne(P, 1), fails="{row} is <odd>"))
@@ -136,9 +157,12 @@ def test_the_nearest_miss_is_the_smallest_worst_failure():
 
 
 def test_formulas_bring_their_symbols_by_name():
-    card = decide("ring", title="How many?", inputs=[Field("n", 1e6, "message", "MB", lo=1e5, hi=1e9), Choice("link", {"a": {"alpha": 1e-6, "beta": 1e11}}),],
-                  rows=("P", [2, 8]), columns=[Column("time", ring_all_reduce_time, "s")], verdict=Verdict("{time}", take="least", by="time"))
-    assert [row[0] for row in card.numbers()["cells"]] == pytest.approx([ring_all_reduce_time(n=1e6, P=p, alpha=1e-6, beta=1e11) for p in (2, 8)])
+    card = decide("ring", title="How many?", inputs=[Field("n", 1e6, "message", "MB", lo=1e5, hi=1e9),
+                          Choice("link", {"a": {"alpha": 1e-6, "beta": 1e11}})],
+                  rows=("P", [2, 8]), columns=[Column("time", ring_all_reduce_time, "s")],
+                  verdict=Verdict("{time}", take="least", by="time"))
+    cells = [row[0] for row in card.numbers()["cells"]]
+    assert cells == pytest.approx([ring_all_reduce_time(n=1e6, P=p, alpha=1e-6, beta=1e11) for p in (2, 8)])
 
 
 def test_options_may_name_their_symbols_in_any_order():
@@ -174,7 +198,8 @@ def test_the_pages_cards_start_as_they_were_committed():
         assert (sentence, table) == (verdict, cells), name
 
 
-GOOD = dict(title="Which?", inputs=[Field(c, 3, "cost", lo=1, hi=9)], rows=(P, [2, 4]), columns=[Column("total", c*P, at_most=9, fails="too much")],
+GOOD = dict(title="Which?", inputs=[Field(c, 3, "cost", lo=1, hi=9)], rows=(P, [2, 4]),
+            columns=[Column("total", c*P, at_most=9, fails="too much")],
             verdict=Verdict("Take {P}."))
 
 
@@ -197,7 +222,8 @@ GOOD = dict(title="Which?", inputs=[Field(c, 3, "cost", lo=1, hi=9)], rows=(P, [
     (dict(columns=[Column("total", "c*P")]), "bad: the column 'total' is 'c.P'; allowed: formulas"),
     (dict(columns=[Column("total", c*P, fails="no")]), "the column 'total' has words for failing, but no test"),
     (dict(columns=[Column("total", c*P, test=c*P, fails="no")]), "the test of 'total' is .*; allowed: a condition"),
-    (dict(columns=[Column("total", c*P, at_most=1, fails="{who} fails")]), r"\{who\} in '\{who\} fails'; allowed: \{row\}, \{P\}, \{cost\}$"),
+    (dict(columns=[Column("total", c*P, at_most=1, fails="{who} fails")]),
+     r"\{who\} in '\{who\} fails'; allowed: \{row\}, \{P\}, \{cost\}$"),
     (dict(verdict=Verdict("Take {Q}.")), r"\{Q\} in 'Take \{Q\}.'; allowed: \{row\}, \{P\}, \{cost\}, \{total\}"),
     (dict(verdict=Verdict("x", take="least", by="rest")), "bad: verdict by 'rest'; allowed: total"),
     (dict(verdict=Verdict({"x": P < 3})), "bad: the condition of the last sentence 'x' must be True")])
@@ -233,7 +259,8 @@ def test_what_javascript_cannot_state_is_refused_by_name():
         decide("bad", **GOOD | dict(columns=[Column("total", sp.erf(c*P))]))
 
 
-@pytest.mark.parametrize("unit, typed, si", [("GB", 80, 80e9), ("%", 29, .29), ("µs", 3, 3e-6), ("TFLOP/s", 989.4, 989.4e12), ("days", 2, 172800), ("tokens", 7, 7), ("", 7, 7)])
+@pytest.mark.parametrize("unit, typed, si", [("GB", 80, 80e9), ("%", 29, .29), ("µs", 3, 3e-6),
+                                             ("TFLOP/s", 989.4, 989.4e12), ("days", 2, 172800), ("tokens", 7, 7), ("", 7, 7)])
 def test_a_field_is_typed_in_its_unit(unit, typed, si):
     card = decide("x", **GOOD | dict(inputs=[Field(c, si, "cost", unit, lo=si/2, hi=si*2)]))
     assert card.setting_text() == f"cost: {typed} {unit}".rstrip() and card.spec()["inputs"][0]["value"] == si
@@ -343,7 +370,8 @@ def test_nothing_leaves_the_card(page, width):
     page.set_viewport_size({"width": width, "height": 900})
     fresh(page, "#tensor-ranks=2_1_262144_5_0")
     assert page.evaluate("""() => [...document.querySelectorAll('.cx-decide')].flatMap((box) => { const b = box.getBoundingClientRect();
-        return [...box.querySelectorAll('*')].filter((e) => { const r = e.getBoundingClientRect(); return r.width > 1 && (r.right > b.right || r.left < b.left); })
+        return [...box.querySelectorAll('*')].filter((e) => { const r = e.getBoundingClientRect();
+            return r.width > 1 && (r.right > b.right || r.left < b.left); })
           .concat(b.right > innerWidth ? [box] : []).map((e) => e.outerHTML.slice(0, 80)); })""") == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if width <= 375:

@@ -5,17 +5,20 @@ import random
 import re
 
 import pytest
-
-from capacity import answer, guess, ms, quiz
-from capacity.pictures.questions import Scale
 from javascript import run
 from test_explore import opened
 from test_tables import Shown, words
 
+from capacity import answer, guess, ms, quiz
+from capacity.pictures.questions import Scale
+
 LOG = dict(lo=2, hi=512)
-SLIPS = {"both directions counted as $\\beta$": 24, "peak with sparsity": 6, "network cards, not NVLink": 2, "a slip with quite a long and winding name": 3.5}
-THREE = [("What does a fourth rank cost, when $t=4$?", [("Nothing", False, "It sends too; see `ring`."), ("Time", True, "Every hop waits.")]),
-         ("What halves?", [("the time <b>", True, "Twice the links."), ("the bytes", False, "All are sent."), ("both", False, "One does.")]),
+SLIPS = {"both directions counted as $\\beta$": 24, "peak with sparsity": 6, "network cards, not NVLink": 2,
+         "a slip with quite a long and winding name": 3.5}
+THREE = [("What does a fourth rank cost, when $t=4$?",
+          [("Nothing", False, "It sends too; see `ring`."), ("Time", True, "Every hop waits.")]),
+         ("What halves?",
+          [("the time <b>", True, "Twice the links."), ("the bytes", False, "All are sent."), ("both", False, "One does.")]),
          ("Is one rank a group?", [("yes", True, "Of one."), ("no", False, "It is.")])]
 
 
@@ -31,14 +34,16 @@ def test_the_page_does_not_say_what_the_notebooks_reader_guessed():
     """Only a script knows who reads; the text of the notebook does."""
     assert "24" not in words(make_guess()._repr_html_()) and "You said" not in make_answer()._repr_html_()
     assert repr(make_guess()).endswith("24 GPUs") and repr(make_answer()).startswith("You said 24 GPUs; it is 12 GPUs.")
-    assert repr(make_guess(anchor="A node has 8.")) == repr(make_guess()) and "A node has 8." in make_guess(anchor="A node has 8.")._repr_html_()
+    assert repr(make_guess(anchor="A node has 8.")) == repr(make_guess())
+    assert "A node has 8." in make_guess(anchor="A node has 8.")._repr_html_()
     assert repr(answer("ranks", None, 12, "GPUs", **LOG, others={})) == "it is 12 GPUs."
     assert guess("a", None, "", question="?", lo=0, hi=1, scale="linear").value is None
 
 
 def test_what_people_act_on_is_no_slip():
     kinds = {k: kind for k, _, kind in make_answer().rows()}
-    assert kinds["what you can buy: a node of eight"] == "also" and kinds["peak with sparsity"] == "slip" and kinds["computed above"] == "truth"
+    assert kinds["what you can buy: a node of eight"] == "also" and kinds["peak with sparsity"] == "slip"
+    assert kinds["computed above"] == "truth"
     values = [v for _, v, _ in make_answer().rows()]
     assert values == sorted(values, reverse=True) and len(values) == 6
 
@@ -48,7 +53,8 @@ def test_an_answer_takes_a_guess():
     assert make_answer().guess == answer("ranks", g, 12, "GPUs", **LOG, others={}).guess == 24
 
 
-@pytest.mark.parametrize("lo, hi, scale, unit", [(2, 512, "log", "GPUs"), (0, .1, "linear", "s"), (1e-6, 1e3, "log", "s"), (.01, 1, "log", "%"), (-5, 5, "linear", "")])
+@pytest.mark.parametrize("lo, hi, scale, unit", [(2, 512, "log", "GPUs"), (0, .1, "linear", "s"), (1e-6, 1e3, "log", "s"),
+                                                 (.01, 1, "log", "%"), (-5, 5, "linear", "")])
 def test_ticks_are_in_order_and_apart(lo, hi, scale, unit):
     s = Scale("x", lo, hi, scale, unit)
     at = [x for x, _ in s.ticks()]
@@ -165,7 +171,8 @@ def test_each_row_keeps_its_label_its_number_and_its_track(page, width):
     page.set_viewport_size({"width": width, "height": 900})
     move(page, "ranks", "End")
     rows = page.evaluate("""() => [...document.querySelectorAll('.cx-strip > li')].map((li) => [li, ...li.children].map((e) => {
-        const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; }).concat([[li.querySelector('span').innerText, li.querySelector('b').innerText]]))""")
+        const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; })
+        .concat([[li.querySelector('span').innerText, li.querySelector('b').innerText]]))""")
     want = {words(k): v for k, v, _ in make_answer().rows()} | {"you": 512}
     assert len(rows) == 7
     box = page.locator(".cx-answer").bounding_box()
@@ -179,7 +186,8 @@ def test_each_row_keeps_its_label_its_number_and_its_track(page, width):
         assert want[name] == value
     order = [float(r[-1][1].split()[0]) for r in rows]
     assert order == sorted(order, reverse=True)
-    dots = page.evaluate("[...document.querySelectorAll('.cx-strip i > i')].map((e) => { const r = e.getBoundingClientRect(); return (r.left + r.right)/2; })")
+    dots = page.eval_on_selector_all(".cx-strip i > i", """(all) => all.map((e) => { const r = e.getBoundingClientRect();
+        return (r.left + r.right)/2; })""")
     assert dots == sorted(dots, reverse=True)
     page.evaluate("localStorage.clear()")
 

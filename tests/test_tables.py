@@ -4,9 +4,9 @@ import re
 
 import pytest
 import sympy as sp
+from test_explore import opened
 
 from capacity import KiB, named, ring_all_reduce_time, show, table
-from test_explore import opened
 
 ROWS = {"2": [3.1e-3, 1e9, True], "64": [5.2e-2, 1.97e9, False]}
 
@@ -28,8 +28,10 @@ def test_numbers_are_written_by_show_with_the_unit_of_their_column():
 
 
 def test_a_format_may_be_a_function_and_dollars_stay_money():
-    t = table(["what", "price", "x"], [["a", 2.5e6, "$2 M, not $3 M"], ["b", 3e6, "$x^2$ and `a_b`"]], format={"price": lambda v: f"{v/1e6} M"})
-    assert "2.5 M" in repr(t) and "$2 M, not $3 M" in t._repr_html_() and r"\(x^2\)" in t._repr_html_() and "<code>a_b</code>" in t._repr_html_()
+    t = table(["what", "price", "x"], [["a", 2.5e6, "$2 M, not $3 M"], ["b", 3e6, "$x^2$ and `a_b`"]],
+              format={"price": lambda v: f"{v/1e6} M"})
+    assert "2.5 M" in repr(t) and "$2 M, not $3 M" in t._repr_html_()
+    assert r"\(x^2\)" in t._repr_html_() and "<code>a_b</code>" in t._repr_html_()
 
 
 def test_heads_of_rows_and_columns_have_their_scope():
@@ -86,17 +88,21 @@ class Shown:
 
 LONG = "torch.distributed.tensor.parallel.ColwiseParallel"
 HARD = [
-    table(["library", "option", "ranks", "what it does"], [["Megatron-LM", "`--tensor-model-parallel-size`", 8, "all-reduce, slice, reduce-scatter"],
-                                                           ["PyTorch", f"`{LONG}`", 4, "`init_device_mesh`"]], title="Two libraries", note="Names as of 2026."),
+    table(["library", "option", "ranks", "what it does"],
+          [["Megatron-LM", "`--tensor-model-parallel-size`", 8, "all-reduce, slice, reduce-scatter"],
+           ["PyTorch", f"`{LONG}`", 4, "`init_device_mesh`"]],
+          title="Two libraries", note="Names as of 2026."),
     table(["part", "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "forward", "backward", "total"],
           [["Llama 3 70B, attention", 12, 13.5, 14, 15, 1_000_000, 17, 1_000_000], ["mlp", 12, 13, 14, 15, 16, 17, 5]]),
     table(["ranks", "time", "sent", "ok"], ROWS, format={"time": "s", "sent": "B"}, bar="time"),
     table(["a", "b"], [["x", 1.5], ["y", 2.5]]),
-    table(["layout", "sent forward", "GFLOP of Llama 3 70B", "kB a token", "R"], [["columns, parts, rows", 4, 1.71, show(57.3*KiB, "B"), 12.88]], mark=0),
+    table(["layout", "sent forward", "GFLOP of Llama 3 70B", "kB a token", "R"],
+          [["columns, parts, rows", 4, 1.71, show(57.3*KiB, "B"), 12.88]], mark=0),
     named(("a name that takes quite some room of its line", 3.0), ("groups", [list(range(12)), list(range(12, 30))])),
 ]
 FAULTS = """() => [...document.querySelectorAll('.cx-table, .cx-named')].flatMap((box) => { const b = box.getBoundingClientRect();
-    return [...box.querySelectorAll('*')].filter((e) => { const r = e.getBoundingClientRect(); return r.width && (r.right > b.right + 1 || r.left < b.left - 1); })
+    return [...box.querySelectorAll('*')].filter((e) => { const r = e.getBoundingClientRect();
+        return r.width && (r.right > b.right + 1 || r.left < b.left - 1); })
       .concat(b.right > innerWidth || box.scrollWidth > box.clientWidth + 1 ? [box] : []).map((e) => e.outerHTML.slice(0, 80)); })"""
 
 

@@ -15,7 +15,6 @@
            verdict=Verdict("Take t = {t}: it holds {memory} and waits {time waiting} of the time.", take="first"))
 """
 import html
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -23,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import svg as draw
-from .tables import prose
 from ..grammar import Formula
 from ..units import show
+from . import svg as draw
+from .tables import prose
 
 TAKES = ["first", "last", "least", "most"]
 PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}

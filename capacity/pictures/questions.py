@@ -3,13 +3,11 @@
 Each is complete where no script runs; `capacity/pictures/static/words.js` makes it answer.
 """
 import html
-import json
 import math
-import re
 
+from ..units import show
 from . import svg as draw
 from .tables import prose
-from ..units import show
 
 COUNTS = {1: "One quick question", 2: "Two quick questions", 3: "Three quick questions", 4: "Four quick questions",
           5: "Five quick questions"}
