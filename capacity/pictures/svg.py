@@ -7,7 +7,8 @@ import math
 import re
 from html import escape
 
-from .shapes import COLORS, FONT, Group, Path, Rect, Text, role_of, width  # noqa: F401  (width: for those who import it here)
+from .shapes import COLORS, FONT, Group, Path, Rect, Text, role_of
+from .shapes import width  # noqa: F401  (diagram.py imports it from here)
 
 PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))"
 HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4" stroke-linejoin="round"'
