@@ -3,8 +3,8 @@
     python tools/mutants.py [-j 2] [NAME ...]                        formulas, all of them by default
     python tools/mutants.py [-j 2] --modules step layout transformer
 
-A mutant of a formula doubles the result, changes one constant, one sign, one operator, drops one term, or swaps max with min.  Three killers are
-tried in turn: the unit and trace check (Formula.check), then every assert of the chapter that derives the formula,
+A mutant of a formula doubles the result, changes one constant, one sign, one operator, drops one term, or swaps max with
+min.  Three killers are tried in turn: the unit and trace check (Formula.check), then every assert of the chapter that derives the formula,
 run from its first cell with the mutant in the formula's place.  A survivor is excused only if sympy shows that it
 equals the original.  A mutant of a module changes one constant, sign, operator, comparison or function outside of docstrings
 and messages; it is tried by the tests in TESTS.  A mutant that makes its check
@@ -226,7 +226,8 @@ def put_in_place(old, new):
 def tests_of(arguments, plugin=None):
     """pytest's exit code, in silence."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        return pytest.main(["-x", "-q", "--override-ini=addopts=", "-p", "no:cacheprovider", *arguments], plugins=[plugin] if plugin else [])
+        return pytest.main(["-x", "-q", "--override-ini=addopts=", "-p", "no:cacheprovider", *arguments],
+                           plugins=[plugin] if plugin else [])
 
 
 def module_trial(job):
