@@ -19,30 +19,30 @@ if gpus:
 dist.init_process_group("nccl" if gpus else "gloo")
 
 
-def seconds(program, calls=20):
-    """Time of one call of program, the mean of 20 after 3 that are not timed."""
+def seconds(program, x, calls=20):
+    """Time of program(x), the mean of 20 calls after 3 that are not timed."""
     for _ in range(3):
-        program()
+        program(x)
     dist.barrier()
     if gpus:
         torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(calls):
-        program()
+        program(x)
     if gpus:
         torch.cuda.synchronize()
     return (time.perf_counter() - start)/calls
 
 
 # shown in the chapter
-sizes = 4.0**np.arange(3, 12)                                    # 64 B to 4 MiB
+sizes = 4.0**np.arange(3, 12)                     # 64 B to 4 MiB
 buffers = [torch.zeros(int(n)//4, device=device) for n in sizes]
-times = np.array([seconds(lambda: dist.all_reduce(x)) for x in buffers])
-A = np.column_stack([1/times, sizes/times])                      # relative errors
-(alpha, slope), *_ = np.linalg.lstsq(A, np.ones(len(A)), rcond=None)
-small = torch.zeros(100, 250, device=device)                     # 100 tensors of 1 kB
-apart = seconds(lambda: [dist.all_reduce(x) for x in small], 2)
-merged = seconds(lambda: dist.all_reduce(small), 2)
+times = np.array([seconds(dist.all_reduce, x) for x in buffers])
+weighted = np.column_stack([1/times, sizes/times])
+alpha, slope = np.linalg.lstsq(weighted, np.ones(9))[0]
+small = torch.zeros(100, 250, device=device)      # 100 tensors, 1 kB
+apart = seconds(lambda x: [*map(dist.all_reduce, x)], small, 2)
+merged = seconds(dist.all_reduce, small, 2)
 # end
 
 if dist.get_rank() == 0:

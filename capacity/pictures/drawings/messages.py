@@ -1,4 +1,6 @@
 """Drawings of chapter 4: messages in space and time.  A message is its latency, gray, and then its bytes, coloured."""
+import math
+
 from ...units import show
 from ..diagram import LEAST, Sketch
 from ..shapes import width
@@ -81,35 +83,56 @@ def cuts(W):
 
 
 def all_reduces(W, runs, alpha):
-    """Three all-reduces of the same buffer on the same time axis; a lane for what each rank sends."""
+    """All-reduces of the same buffer on one time axis, {name: run}; a lane for what each rank sends."""
     s = Sketch(W)
     x = 16 if s.narrow else 22
     end = max(run.time for run in runs.values())
     w, y = W - x - 8, 0
     for name, run in runs.items():
         s.text(0, y + 13, f"{name}: {run.rounds} rounds, {show(run.time, 's')}", "start", bold=True, size=LEAST)
-        y = lanes(s, run, alpha, x, y + 22, w, end, lambda m: m.source, map(str, range(run.size)).__iter__() and
-                  [str(r) for r in range(run.size)]) + 6
+        y = lanes(s, run, alpha, x, y + 22, w, end, lambda m: m.source, [str(r) for r in range(run.size)]) + 6
     key(s, x, y + 2)
     return s
 
 
-def ring_of_ranks(W, P=8):
-    """Ranks on a physical ring: neighbors who talk load each link once, ranks half the ring apart P/2 times."""
-    import math
+def buckets(W, counts=(1, 4, 16), backward=100, alpha=5, total=90):
+    """Backward above, buckets below: each bucket leaves when its piece of backward is done and the link is free."""
     s = Sketch(W)
-    half = W/2
-    for k, (d, title) in enumerate(((1, "to the neighbor"), (P//2, "to the far side"))):
-        cx, cy, R = half*(k + .5), 108, 62 if s.narrow else 74
-        at = [(cx + R*math.sin(2*math.pi*r/P), cy - R*math.cos(2*math.pi*r/P)) for r in range(P)]
-        load = 1 if d == 1 else P//2//2
-        for r in range(P):
-            (a, b), (c, e) = at[r], at[(r + 1) % P]
-            s.line(f"M{a:.1f} {b:.1f}L{c:.1f} {e:.1f}", "network", 1.8*load if load > 1 else 2, opacity=.8)
-        for r, (a, b) in enumerate(at):
-            s.rect(a - 11, b - 11, 22, 22, "paper", "other", radius=11)
-            s.text(a, b + 5, str(r), size=LEAST)
-        s.text(cx, 16, title, bold=True, size=LEAST)
-        s.text(cx, cy + 5, f"load {load}", size=LEAST, color="network", bold=True)
-    s.low = max(s.low, 108 + 90)
+    x = 82 if s.narrow else 104
+    scale = (W - x - 8)/(backward + alpha + total)
+    for row, k in enumerate(counts):
+        y, free = 4 + 60*row, 0
+        s.text(x - 10, y + 15, "backward", "end", soft=True, size=LEAST)
+        s.text(x - 10, y + 40, f"{k} bucket" + ("s" if k > 1 else ""), "end", bold=True, size=LEAST)
+        for i in range(k):
+            s.rect(x + scale*backward*i/k, y, scale*backward/k, HIGH, "compute", "compute", weight=.8, radius=0,
+                   opacity=.6 if i % 2 == 0 else .35)
+            start = max(free, backward*(i + 1)/k)
+            free = start + alpha + total/k
+            bar(s, x + scale*start, y + 25, scale*(free - start), scale*alpha, strong=i % 2 == 0)
+        s.line(f"M{x + scale*free:.1f} {y}v{45}", "other", 1.2, dash="3 3", opacity=.7, bottom=y + 45)
+    key(s, x, s.low + 10)
+    return s
+
+
+def ring_of_ranks(W, ranks=8):
+    """Ranks on a physical ring; a stroke for each message that a link carries at a time."""
+    s = Sketch(W)
+    radius, cy = (58, 116) if s.narrow else (72, 128)
+    for side, (title, load, said) in enumerate([("to the neighbor", 1, "one message"),
+                                                ("to the far side", ranks//2, f"{ranks//4} each way")]):
+        cx = W*(side + .5)/2
+        turn = [2*math.pi*r/ranks for r in range(ranks)]
+        for stroke in range(load):
+            r = radius + 5*(stroke - (load - 1)/2)
+            at = [(cx + r*math.sin(t), cy - r*math.cos(t)) for t in turn]
+            s.line("M" + "L".join(f"{u:.1f} {v:.1f}" for u, v in at) + "Z", "network", 2)
+        for r, t in enumerate(turn):
+            u, v = cx + radius*math.sin(t), cy - radius*math.cos(t)
+            s.rect(u - 12, v - 12, 24, 24, "paper", "other", radius=12)
+            s.text(u, v + 5, str(r), size=LEAST, spoken=False)
+        s.text(cx, 14, title, bold=True, size=LEAST)
+        s.text(cx, cy + 1, said, size=LEAST, color="network", bold=True)
+        s.text(cx, cy + 18, "on each link", size=LEAST, soft=True)
+    s.low = max(s.low, cy + radius + 16)
     return s
