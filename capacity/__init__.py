@@ -8,8 +8,10 @@ The public names of the package can be imported from here, those of its programs
     from capacity import link, ring_all_reduce, run
     run(ring_all_reduce, [[1, 2], [3, 4]], link=link("nvlink4")).results       # [[4, 6], [4, 6]]
 
-(`Link` here is a published link with its source; `capacity.witness.spmd.Link` is any alpha and beta.)  Modules load when
-a name is first asked for, so `import capacity` costs numpy and nothing else.
+`Link` is any alpha and beta of a simulated wire, and `Run` what `run` returns; a link that was published, with its
+source, is a `PublishedLink`, and a published training run a `PublishedRun`.  General words stand in their modules:
+`search`, `matmul` and `conversion` in `capacity.placement`, `ticks` and `label` in `capacity.pictures.plot`.  Modules
+load when a name is first asked for, so `import capacity` costs numpy and nothing else.
 """
 import difflib
 import importlib
@@ -24,15 +26,15 @@ from .units import (GB, GFLOPS, KiB, MB, MiB, GiB, PB, PFLOPS, TB, TFLOPS, TiB, 
 _HOME = {
     "grammar": ["Formula", "REGISTRY", "formula"],
     "notation": ["NOTATION"],
-    "hardware": ["Accelerator", "Cluster", "Level", "Link", "accelerator", "accelerators", "cluster",
-                 "clusters", "link", "links"],
+    "hardware": ["Accelerator", "Cluster", "PublishedLink", "accelerator", "accelerators", "cluster", "clusters", "link",
+                 "links"],
     "transformer": ["Experts", "Latent", "Transformer", "model"],
     "layout": ["Layout"],
-    "placement": ["Move", "Placement", "conversion", "matmul", "search"],
+    "placement": ["Placement"],
     "step": ["Step", "estimate"],
-    "runs": ["Run", "published_rows", "published_runs", "scaling_runs"],
+    "runs": ["PublishedRun", "published_rows", "published_runs", "scaling_runs"],
     "fits": ["Surface", "bootstrap", "fit_loss_surface", "isoflop_vertex"],
-    "pictures.plot": ["COLOR", "figure", "label", "ticks"],
+    "pictures.plot": ["COLOR", "figure", "figure_style"],
     "pictures.explorer": ["Axis", "Slider", "Y", "explore"],
     "pictures.player": ["stepper"],
     "pictures.chart": ["explore_schedules", "gantt"],
@@ -42,7 +44,7 @@ _HOME = {
     "pictures.decision": ["Choice", "Column", "Field", "Switch", "Verdict", "decide"],
     "witness.schedule": ["Infeasible", "Op", "Schedule", "dualpipe", "flow_shop", "gpipe", "interleaved", "one_f_one_b",
                  "simulate", "zb_h1", "zb_h2", "zb_v"],
-    "witness.spmd": ["Deadlock", "Mismatch", "ProgramError", "run", "two_level"],
+    "witness.spmd": ["Deadlock", "Link", "Mismatch", "ProgramError", "Run", "run", "two_level"],
     "witness.collectives": ["bidirectional_ring_all_reduce", "binomial_broadcast", "binomial_gather", "binomial_reduce",
                    "binomial_scatter", "bruck_all_gather", "bruck_all_reduce", "bruck_all_to_all",
                    "bruck_reduce_scatter", "chain_broadcast", "double_tree", "double_tree_all_reduce",
@@ -65,9 +67,18 @@ def __getattr__(name):
         return importlib.import_module("." + name, __name__)
     if name in _formulas():
         return _formulas()[name]
-    close = difflib.get_close_matches(name, __dir__(), 3)
+    close = [*_data(name), *difflib.get_close_matches(name, __dir__(), 3)]
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     raise AttributeError(f"capacity has no {name!r}{hint}")
+
+
+def _data(name):
+    """The entries of the tables that a name may mean, as one writes them: H100 is accelerator("h100-sxm")."""
+    read = importlib.import_module(".specs", __name__).read
+    asked = name.lower().replace("_", "-")
+    for kind in ("accelerator", "link", "cluster", "model"):
+        keys = [key for key in read(kind + "s") if asked in key or asked.replace("-", "") == key.replace("-", "").replace(".", "")]
+        yield from (f'{kind}("{key}")' for key in keys[:3])
 
 
 def _formulas():

@@ -5,6 +5,7 @@ from here, never from `math`.  sympy is not imported until somebody else has imp
 """
 import math
 import sys
+from fractions import Fraction
 
 import numpy as np
 
@@ -18,7 +19,7 @@ def is_symbolic(x):
 def _generic(name, doc, scalar, array, symbolic):
     """One name, three meanings: pick by the kind of the arguments."""
     def f(*xs):
-        if all(type(x) in (float, int, bool) for x in xs):
+        if all(type(x) in (float, int, bool, Fraction) for x in xs):
             return scalar(*xs)
         if any(map(is_symbolic, xs)):
             return symbolic(sys.modules["sympy"])(*xs)

@@ -16,6 +16,7 @@ import random
 import re
 import sys
 import typing
+from numbers import Rational
 
 import numpy as np
 
@@ -33,8 +34,9 @@ P = typing.ParamSpec("P")                      # a formula is called with its fu
 class Formula(typing.Generic[P]):
     """A function of numbers, arrays or symbols that knows its units, its source and its chapter.
 
-    Call it with floats or ints (returns a number), numpy arrays that broadcast (returns float64 arrays) or
-    sympy expressions (returns an expression).  A count may be any real number from its least, so that sweeps
+    Call it with floats, ints or Fractions (returns a number, from ints and Fractions an exact one where the formula
+    has no root or logarithm), numpy arrays that broadcast (returns float64 arrays) or sympy expressions (returns an
+    expression).  A count may be any real number from its least, so that sweeps
     and averages pass.  A value outside an argument's domain is a ValueError; an unknown or missing argument,
     and anything that is no number (text, a list, a bool), a TypeError; all name the argument.
     """
@@ -59,7 +61,7 @@ class Formula(typing.Generic[P]):
         self.units = {k: units[k] for k in variables}
         self.constant_units = {k: units[k] for k in constants}
         self.summary = inspect.getdoc(function).splitlines()[0]
-        self._bounds = {k: (u.least, FINITE if u.whole else u.most, u.binary) for k, u in units.items()}
+        self._bounds = {k: (u.least, FINITE if u.whole else u.most, u.gapped) for k, u in units.items()}
         self._positional = [(k, *self._bounds[k]) for k in variables]
         self.__doc__ = self._document(inspect.getdoc(function))
         REGISTRY[name] = self
@@ -81,34 +83,38 @@ class Formula(typing.Generic[P]):
 
     # ---- evaluation --------------------------------------------------------------------------
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> typing.Any:
+        special = False                           # an argument that is no plain float or int
         if kwargs:
             for k, x in kwargs.items():
                 if k in self._bounds:
-                    least, most, binary = self._bounds[k]
+                    least, most, gapped = self._bounds[k]
                     t = type(x)
-                    if (t is float or t is int) and not binary:
+                    if (t is float or t is int) and not gapped:
                         if not least <= x <= most:
                             self._reject(k, x)
                     else:
-                        kwargs[k] = self._admit(k, x)
+                        kwargs[k], special = self._admit(k, x), True
         if args:
             admitted = []
-            for x, (k, least, most, binary) in zip(args, self._positional):
+            for x, (k, least, most, gapped) in zip(args, self._positional):
                 t = type(x)
-                if (t is float or t is int) and not binary:
+                if (t is float or t is int) and not gapped:
                     if not least <= x <= most:
                         self._reject(k, x)
                 else:
-                    x = self._admit(k, x)
+                    x, special = self._admit(k, x), True
                 admitted.append(x)
             if len(args) > len(admitted):
                 raise TypeError(f"{self.__name__} takes {', '.join(self.units)}; got {len(args)} arguments")
-            return self.function(*admitted, **kwargs)
-        return self.function(**kwargs)
+            args = admitted
+        if special and any(type(x) is np.ndarray for x in (*args, *kwargs.values())):
+            args = [float(x) if isinstance(x, Rational) else x for x in args]       # a Fraction would make object arrays
+            kwargs = {k: float(x) if isinstance(x, Rational) else x for k, x in kwargs.items()}
+        return self.function(*args, **kwargs)
 
     def _admit(self, k, x):
         """Check anything that is not a plain float or int; arrays become float64 (int64 wraps at 9.2e18)."""
-        least, most, binary = self._bounds[k]
+        least, most, gapped = self._bounds[k]
         if is_symbolic(x):
             if x.is_Boolean or x.is_negative or x.is_extended_real is False:
                 self._reject(k, x)
@@ -119,19 +125,22 @@ class Formula(typing.Generic[P]):
             x = x.astype(float, copy=False)
             if x.size and not (least <= x.min() and (most == np.inf or x.max() <= most)):
                 self._reject(k, x[~((x >= least) & (x <= most))][0])
-            if binary and np.any(np.frexp(x)[0] != 0.5):
-                self._reject(k, x[np.frexp(x)[0] != 0.5][0])
+            if gapped and np.any(missed := self._unit(k).misses(x)):
+                self._reject(k, x[missed][0])
             return x
-        if isinstance(x, (float, int, np.integer, np.floating)) and not isinstance(x, bool):
-            if not least <= x <= most or binary and np.frexp(float(x))[0] != 0.5:
+        if isinstance(x, (float, np.integer, np.floating, Rational)) and not isinstance(x, bool):
+            if not least <= x <= most or gapped and self._unit(k).misses(float(x)):
                 self._reject(k, x)
-            return x if isinstance(x, (float, int)) else float(x)
+            return float(x) if isinstance(x, (np.integer, np.floating)) else x
         what = f"{type(x).__name__} of {x.dtype}" if isinstance(x, np.ndarray) else repr(x)
-        raise TypeError(f"{self.__name__}: {k} = {what}; allowed: numbers, numpy arrays and sympy expressions")
+        hint = "; a Link goes in as **link" if hasattr(x, "alpha") and hasattr(x, "beta") else ""
+        raise TypeError(f"{self.__name__}: {k} = {what}; allowed: numbers, numpy arrays and sympy expressions{hint}")
+
+    def _unit(self, k):
+        return self.units.get(k) or self.constant_units[k]
 
     def _reject(self, k, x):
-        unit = self.units.get(k) or self.constant_units[k]
-        raise ValueError(f"{self.__name__}: {k} = {x}; allowed: {unit.domain}")
+        raise ValueError(f"{self.__name__}: {k} = {x}; allowed: {self._unit(k).domain}")
 
     # ---- algebra -----------------------------------------------------------------------------
     @functools.cached_property
@@ -159,7 +168,7 @@ class Formula(typing.Generic[P]):
             if u.binary:
                 return int(2**rng.randint(int(np.log2(u.least)), 10))
             if u.whole:
-                return rng.randint(int(u.least), int(u.least) + 7)
+                return int(u.least) + u.multiple*rng.randint(0, 7)
             return u.least + rng.uniform(0.05, u.most - u.least if u.most < np.inf else 2)
         return {k: draw(u) for k, u in (self.units | self.constant_units).items()}
 

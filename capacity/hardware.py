@@ -3,6 +3,7 @@
 Sizes are bytes, rates bytes or FLOP per second, bandwidths those of one device in one direction.
 """
 import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -44,6 +45,7 @@ class Accelerator(specs.Entry):
     clock: Any = field(default=None, repr=False)
 
     def __post_init__(self):
+        super().__post_init__()
         self.need_source()
         specs.at_least(0, memory=self.memory, bandwidth=self.bandwidth, scale_up=self.scale_up,
                        nic=self.nic, clock=self.clock)
@@ -67,7 +69,7 @@ class Accelerator(specs.Entry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link(specs.Entry):
+class PublishedLink(specs.Entry):
     """One hop: latency alpha in seconds, bandwidth beta in bytes/second, per direction per device.
 
     `measured` is the bandwidth that a large transfer was seen to reach, None where none is
@@ -79,6 +81,7 @@ class Link(specs.Entry):
     measured: Any = None
 
     def __post_init__(self):
+        super().__post_init__()
         self.need_source()
         specs.at_least(0, alpha=self.alpha, beta=self.beta, measured=self.measured)
 
@@ -97,7 +100,7 @@ class Level:
     across this level at once. Raises ValueError where either is below 1.
     """
     devices: Any
-    link: Link
+    link: PublishedLink
     oversubscription: Any = 1
 
     def __post_init__(self):
@@ -111,18 +114,25 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster(specs.Entry):
-    """Devices in nodes in pods: a Link per level, innermost first.
+    """Devices in nodes in pods: a PublishedLink per level, innermost first.
 
     device  the Accelerator
     levels  Levels, or tuples (devices, link) or (devices, link, oversubscription), innermost first
+
+    Raises ValueError for no level, and for a level of numbers that does not hold whole groups of the one inside.
     """
     device: Accelerator
     levels: tuple
 
     def __post_init__(self):
+        super().__post_init__()
         levels = tuple(x if isinstance(x, Level) else Level(*x) for x in self.levels)
         if not levels:
             raise ValueError("levels = (); allowed: at least one (devices, link)")
+        for inside, level in itertools.pairwise(levels):
+            if isinstance(inside.devices, Real) and isinstance(level.devices, Real) and level.devices % inside.devices:
+                raise ValueError(f"levels: {level.devices} devices around groups of {inside.devices}; allowed: a multiple "
+                                 f"of {inside.devices}")
         object.__setattr__(self, "levels", levels)
 
     @property
@@ -142,12 +152,12 @@ class Cluster(specs.Entry):
 
     @property
     def inner(self):
-        """The Link inside a node."""
+        """The PublishedLink inside a node."""
         return self.levels[0].link
 
     @property
     def outer(self):
-        """The Link by which one device leaves its node; the inner one where there is one level."""
+        """The PublishedLink by which one device leaves its node; the inner one where there is one level."""
         return self.levels[min(1, len(self.levels) - 1)].link
 
     @property
@@ -158,7 +168,7 @@ class Cluster(specs.Entry):
     def sized(self, devices):
         """This machine with another number of devices; inner levels they do not fill are dropped.
 
-        Raises ValueError, naming devices, where they do not fill whole nodes.
+        Raises ValueError, naming devices, where they do not fill whole nodes, or not the whole groups of another level.
         """
         known = isinstance(devices, Real)
         inner = tuple(x for x in self.levels[:-1] if not known or x.devices < devices)
@@ -173,7 +183,7 @@ def accelerator(name):
 
 
 def link(name):
-    """The Link of this name, "nvlink4"; ValueError with the close ones if there is none."""
+    """The PublishedLink of this name, "nvlink4"; ValueError with the close ones if there is none."""
     return specs.pick(links(), name, "link")
 
 
@@ -192,15 +202,15 @@ def accelerators():
     """Every Accelerator of specs/accelerators.toml by its name."""
     sizes = dict(memory="memory", bandwidth="bandwidth", scale_up="bandwidth", nic="bandwidth",
                  clock="frequency", dense="rate", sparse="rate", measured="rate")
-    return {key: Accelerator(key=key, **_numbers("accelerators", key, sizes))
-            for key in specs.read("accelerators")}
+    return specs.Facts({key: Accelerator(key=key, **_numbers("accelerators", key, sizes))
+                        for key in specs.read("accelerators")})
 
 
 @functools.cache
 def links():
-    """Every Link of specs/links.toml by its name."""
+    """Every PublishedLink of specs/links.toml by its name."""
     sizes = dict(alpha="time", beta="bandwidth", measured="bandwidth")
-    return {key: Link(key=key, **_numbers("links", key, sizes)) for key in specs.read("links")}
+    return specs.Facts({key: PublishedLink(key=key, **_numbers("links", key, sizes)) for key in specs.read("links")})
 
 
 @functools.cache
@@ -209,7 +219,7 @@ def clusters():
     def build(key, device, levels, **entry):
         levels = [Level(**level | {"link": link(level["link"])}) for level in levels]
         return Cluster(key=key, device=accelerator(device), levels=levels, **entry)
-    return {key: build(key, **entry) for key, entry in specs.read("clusters").items()}
+    return specs.Facts({key: build(key, **entry) for key, entry in specs.read("clusters").items()})
 
 
 def _numbers(kind, key, sizes):

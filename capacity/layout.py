@@ -90,11 +90,9 @@ class Layout:
     def check(self, model, cluster):
         """The reasons this layout is illegal for model and cluster, as sentences; () if none.
 
-        For a layout of numbers; raises TypeError for arrays and symbols.
+        For a layout, a model and a cluster of numbers; raises TypeError for arrays and symbols.
         """
-        numbers = (self.batch, self.microbatch, self.dp, self.tp, self.pp, self.cp, self.ep,
-                   self.chunks)
-        if not all(isinstance(x, Real) for x in numbers):
+        if not self._is_of_numbers(model, cluster):
             raise TypeError("check() judges one layout of numbers, not arrays or symbols")
         wrong = []
 
@@ -114,13 +112,43 @@ class Layout:
                f"{model.kv_heads} key-value heads and tp = {self.tp}: neither divides the other.")
         demand(model.ffn % self.tp == 0,
                f"A feed-forward width of {model.ffn} does not divide over tp = {self.tp}.")
+        demand(model.vocab % self.tp == 0,
+               f"A vocabulary of {model.vocab} does not divide over tp = {self.tp}; padded to "
+               f"{-(-model.vocab//self.tp)*self.tp} it does.")
         demand(model.layers >= self.pp*self.chunks,
                f"{model.layers} layers are too few for pp*chunks = {self.pp*self.chunks} "
                "pieces.")
         demand(self.chunks == 1 or self.pp > 1,
                f"chunks = {self.chunks} needs a pipeline to interleave, and pp is 1.")
+        demand(self.chunks == 1 or self.microbatches % self.pp == 0,
+               f"chunks = {self.chunks} interleaves groups of pp = {self.pp} micro-batches, and "
+               f"{self.microbatches:g} are no multiple of {self.pp}.")
         demand(self.dp*self.cp*self.tp % self.ep == 0,
                f"ep = {self.ep} does not divide dp*cp*tp = {self.dp*self.cp*self.tp}.")
         demand(self.ep == 1 or model.experts is not None and model.experts.count % self.ep == 0,
                f"ep = {self.ep} does not divide the experts of {model.name or 'the model'}.")
         return tuple(wrong)
+
+    def demand_legal(self, model, cluster):
+        """Raise ValueError with the sentences of `check` if this layout is illegal.
+
+        Where the layout holds arrays, only its devices and micro-batches are checked, for each element;
+        the layouts of a sweep may be illegal in other ways. Symbols pass.
+        """
+        if self._is_of_numbers(model, cluster):
+            if wrong := self.check(model, cluster):
+                raise ValueError(" ".join(wrong))
+            return
+        if _are_known(self.devices, cluster.devices) and np.any(self.devices != cluster.devices):
+            raise ValueError(f"dp*cp*tp*pp = {self.devices!r}, and the cluster has {cluster.devices!r} devices.")
+        if _are_known(self.microbatches) and np.any(self.microbatches % 1 != 0):
+            raise ValueError(f"batch/(dp*microbatch) = {self.microbatches!r}; allowed: whole micro-batches.")
+
+    def _is_of_numbers(self, model, cluster):
+        return all(isinstance(x, Real) for x in (
+            self.batch, self.microbatch, self.dp, self.tp, self.pp, self.cp, self.ep, self.chunks,
+            model.layers, model.heads, model.kv_heads, model.ffn, model.vocab, cluster.devices))
+
+
+def _are_known(*values):
+    return all(isinstance(x, (Real, np.ndarray)) for x in values)

@@ -13,8 +13,10 @@ import heapq
 import itertools
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral, Rational, Real
 from typing import Any, NamedTuple
 
 NAME = re.compile(r"[A-Za-z]\w*")
@@ -75,12 +77,12 @@ class Placement:
 
         mesh: its axes, because what is replicated is not written.  The dual of the dual is the placement itself.
         """
-        self._fits(mesh)
+        mesh = self._fits(mesh)
         return Placement.of(self.cuts, [x for x in mesh if x not in self.used])
 
     def local_shape(self, shape, mesh):
         """What one rank holds of a tensor of this shape, {"B": 128, "D": 4096}.  ValueError if a cut does not divide."""
-        self._fits(mesh)
+        mesh, shape = self._fits(mesh), _counts("shape", shape, "a tensor axis", {"B": 1024})
         if set(shape) != set(self.cuts):
             raise ValueError(f"shape has {_list(shape)}; allowed: the axes of {str(self)!r}")
         local = {}
@@ -93,7 +95,7 @@ class Placement:
 
     def nbytes(self, shape, mesh, itemsize=2):
         """Bytes that one rank holds."""
-        return math.prod(self.local_shape(shape, mesh).values())*itemsize
+        return math.prod(self.local_shape(shape, mesh).values())*_itemsize(itemsize)
 
     def slices(self, shape, mesh, rank):
         """Which part of the tensor a rank holds (or holds a term of), as a tuple of slices."""
@@ -107,9 +109,12 @@ class Placement:
         return tuple(index)
 
     def _fits(self, mesh):
+        """The mesh, checked, with plain ints."""
+        mesh = _counts("mesh", mesh, "a mesh axis", {"x": 8})
         for x in self.used:
             if x not in mesh:
                 raise ValueError(f"mesh axis {x!r} of {str(self)!r}; allowed: {_list(mesh)}")
+        return mesh
 
 
 @dataclass(frozen=True)
@@ -145,8 +150,8 @@ class Move:
 def moves(placement, shape, mesh, itemsize=2):
     """Every move of one mesh axis that starts at this placement and keeps the tensor."""
     p = Placement(placement)
-    local = p.local_shape(shape, mesh)
-    held = math.prod(local.values())*itemsize
+    mesh, local = p._fits(mesh), p.local_shape(shape, mesh)
+    held = math.prod(local.values())*_itemsize(itemsize)
 
     def move(collective, x, nbytes, drop=None, add=None, partial=p.partial):
         cuts = {a: tuple(y for y in by if y != drop) + (add[1:] if add and add[0] == a else ())
@@ -182,28 +187,28 @@ def conversion(source, target, shape, mesh, itemsize=2, beta=None, also=()):
     route of least time, one move after the other and without latency.  Among equals the fewest moves.  Each move is one
     collective over one mesh axis (a permute: over two); what one collective over a whole mesh could do is not tried.
     Mesh axes that end where they began stay there, but for those in `also`: their ranks may share the work.
-    ValueError for axes that differ, are unknown or do not divide.
+    TypeError for a shape, mesh or beta that is no dict, and for `also` that is a text; ValueError for axes that differ,
+    are unknown or do not divide, and for a size, itemsize or bandwidth that is not above 0.
     """
     source, target = Placement(source), Placement(target)
     if list(source.cuts) != list(target.cuts):
         raise ValueError(f"{str(source)!r} to {str(target)!r}; allowed: the same tensor axes in the same order")
-    for x, k in mesh.items():
-        if not (isinstance(k, int) and k > 0):
-            raise ValueError(f"mesh axis {x} = {k!r}; allowed: a count of ranks, 1, 2, ...")
-        if beta is not None and x not in beta:
-            raise ValueError(f"beta has no mesh axis {x!r}; allowed: bytes per second for {_list(mesh)}")
+    mesh = _counts("mesh", mesh, "a mesh axis", {"x": 8})
+    if isinstance(also, str):
+        raise TypeError(f"also = {also!r}; allowed: a tuple of mesh axes, such as ({also!r},)")
+    if unknown := [x for x in also if x not in mesh]:
+        raise ValueError(f"also has {unknown[0]!r}; allowed: {_list(mesh)}")
+    if beta is not None:
+        _speeds(beta, mesh)
     source.local_shape(shape, mesh), target.local_shape(shape, mesh)
     free = {x for x in mesh if x in also or source._depth(x) != target._depth(x)}
 
-    best, done = {source: ((0, 0), None)}, set()
+    best = {source: ((0, 0), None)}
     queue, count = [((0, 0), 0, source)], itertools.count(1)
     while queue:
         (spent, steps), _, p = heapq.heappop(queue)
         if p == target:
             break
-        if p in done:
-            continue
-        done.add(p)
         for m in moves(p, shape, mesh, itemsize):
             if not free.issuperset(m.axis.split()):
                 continue
@@ -269,7 +274,7 @@ def search(source, steps, target, shape, mesh, itemsize=2, beta=None, linear=Fal
     as those of a backward pass are in the cotangent.  shape: the sizes of all axes.
     Before a product the tensor goes where `matmul` wants it, and whatever is cheapest in the end.  mesh, itemsize,
     beta: as for `conversion`, which makes the moves.  Equal costs stand in the order of the choices.
-    ValueError for a function of partial terms.
+    ValueError for a function of partial terms; for shape, mesh, itemsize and beta the errors of `conversion`.
     """
     def go(routes, to):
         """The cheapest way to each of these placements, from wherever it is cheapest."""
@@ -292,7 +297,7 @@ def search(source, steps, target, shape, mesh, itemsize=2, beta=None, linear=Fal
         routes = go(routes, lambda p: [q for q in _placements(p.cuts, shape, mesh) if _multiplies(q, placement)])
         return {matmul(q, placement): way for q, way in routes.items()}    # no two q have the same product
 
-    found, target = [], Placement(target)
+    shape, found, target = _counts("shape", shape, "an axis", {"B": 1024}), [], Placement(target)
     for choice in itertools.product(*([Placement(p) for p in options] for options in steps)):
         routes = {Placement(source): (0, ())}
         for placement in choice:
@@ -371,6 +376,32 @@ def _parse(text):
         if at < len(text):
             fail("nothing after the braces")
     return cuts, tuple(sorted(partial))
+
+
+def _counts(name, sizes, what, example):
+    """The sizes as plain ints by axis."""
+    if not isinstance(sizes, Mapping):
+        raise TypeError(f"{name} = {sizes!r}; allowed: a dict from {what} to its size, such as {example}")
+    for axis, size in sizes.items():
+        if not (isinstance(size, Integral) and not isinstance(size, bool) and size > 0):
+            raise ValueError(f"{name}: {axis} = {size!r}; allowed: a count, 1, 2, ...")
+    return {axis: int(size) for axis, size in sizes.items()}
+
+
+def _itemsize(itemsize):
+    if not (isinstance(itemsize, Rational) and itemsize > 0):
+        raise ValueError(f"itemsize = {itemsize!r}; allowed: bytes, 1, 2, ..., or a Fraction of one")
+    return itemsize
+
+
+def _speeds(beta, mesh):
+    if not isinstance(beta, Mapping):
+        raise TypeError(f"beta = {beta!r}; allowed: a dict from a mesh axis to its bytes per second, such as {{'x': 450e9}}")
+    for x in mesh:
+        if x not in beta:
+            raise ValueError(f"beta has no mesh axis {x!r}; allowed: bytes per second for {_list(mesh)}")
+        if not (isinstance(beta[x], Real) and beta[x] > 0):
+            raise ValueError(f"beta: {x} = {beta[x]!r}; allowed: bytes per second, above 0")
 
 
 def _coordinates(mesh, rank):

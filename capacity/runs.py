@@ -30,7 +30,7 @@ NIC = re.compile(r"(?:(\d+)x)?([\d.]+) ([GT])b/s.*per (node|GPU)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class PublishedRun:
     """One published training step: what ran on what, cut how, and the seconds it took.
 
     key      row of specs/published_runs.csv;  row  the row itself, texts
@@ -44,19 +44,19 @@ class Run:
     layout: Layout
     seq_len: int
     seconds: float
-    row: dict = field(repr=False, hash=False)
+    row: specs.Facts = field(repr=False, hash=False)
 
 
 @functools.cache
 def published_rows():
-    """Every row of specs/published_runs.csv as a dict of texts, in the order of the file."""
+    """Every row of specs/published_runs.csv as a read-only dict of texts, in the order of the file."""
     with open(specs.HERE/"published_runs.csv", newline="", encoding="utf-8") as file:
-        return tuple(csv.DictReader(file))
+        return tuple(map(specs.Facts, csv.DictReader(file)))
 
 
 @functools.cache
 def published_runs():
-    """The rows that `estimate` speaks of, as Runs.
+    """The rows that `estimate` speaks of, as PublishedRuns.
 
     Whole steps of dense pre-training in 16 bits on NVIDIA devices with a measured matmul ceiling,
     every predictor published, nothing offloaded to the host.
@@ -97,7 +97,7 @@ def _run(row):
         tp=count("tp"), pp=count("pp"), cp=count("cp"), chunks=count("vpp"),
         zero=int(row["dp_sharding"][4]), recompute=RECOMPUTE[row["recompute"]],
         sequence_parallel=row["sequence_parallel"] == "y")
-    return Run(key=row["row_id"], source=SOURCES[row["source"]], model=shape,
+    return PublishedRun(key=row["row_id"], source=SOURCES[row["source"]], model=shape,
                cluster=_machine(row), layout=layout, seq_len=count("seq_len"),
                seconds=float(row["d_step_s"]), row=row)
 

@@ -14,10 +14,14 @@ from .formulas import (activation_bytes_per_layer, activation_traffic, combined_
                        overlapped_step_time, pipeline_bubble, recompute_bytes, roofline_time,
                        score_bytes_per_layer, train_flops_per_token, training_time,
                        two_level_all_reduce_time)
+from .hardware import Cluster
+from .layout import Layout
+from .transformer import Transformer
 
 CAUSES = ("matmul", "attention", "pointwise", "update", "tensor", "context", "pipeline", "bubble",
           "data")
 KINDS = "weights", "grads", "optimizer", "activations"
+NARROW = "fp8", "fp4", "int8"                             # formats in which attention is not computed
 
 # Fitted in chapter 6 to one library's published runs, A100s and H100s pooled, and judged there on
 # the others'. H100s alone reach less.
@@ -112,12 +116,16 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     (zero 0 and 1: behind the backward pass of the last micro-batch; zero 2: behind that of each
     micro-batch, whose gradients it scatters; zero 3: behind each whole micro-batch, whose weights
     it gathers twice besides); every other message is waited for. A node shares its adapters in
-    every collective. Attention is causal.
+    every collective; a pipeline's messages all go through them (`cluster.outer`). Attention is
+    causal, and in 16 bits where `format` is narrower. What is recomputed are the layers, never the
+    output head.
 
     Left out: oversubscription and what lies above the second level of the network; of the bytes,
     gathered weights, buffers, and in an interleaved pipeline the additional micro-batches in
-    flight. Parameters are spread evenly over the stages; a sender in mid-pipeline counts as the
-    mean one.
+    flight. Parameters are spread evenly over the stages, and over the tensor-parallel ranks even
+    where two of these hold the same key-value head; a sender in mid-pipeline counts as the mean one.
+
+    format              of the products with weights, "bf16" or "fp8"; `peak` and MFU are those of it
 
     matmul, attention   shares of the device's measured matmul ceiling
     network             share of a link's bandwidth
@@ -125,14 +133,22 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
                         and of everything
     weight, grad, optimizer   bytes per parameter
 
-    Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises ValueError for a
-    sequence below one token, for a model with experts, and for a device without a measured ceiling
-    in this format. The context term is not confronted with published runs: no dense 16-bit row of
-    the table has one.
+    Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises TypeError for a
+    model, cluster or layout that is none; ValueError for a sequence below one token, for a model with
+    experts, for a device without a measured ceiling in this format, and for a layout that is illegal,
+    with the sentences of `Layout.check`. Of arrays, whose other illegal layouts a search leaves out by
+    itself, only devices and whole micro-batches are checked; of symbols nothing. The context term is
+    not confronted with published runs: no dense 16-bit row of the table has one.
     """
+    for name, value, kind, example in (("model", model, Transformer, 'model("llama3-70b")'),
+                                       ("cluster", cluster, Cluster, 'cluster("dgx-h100", 512)'),
+                                       ("layout", layout, Layout, "Layout(batch=512, dp=64, tp=8)")):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} = {value!r}; allowed: a {kind.__name__}, such as {example}")
     specs.at_least(1, seq_len=seq_len)
     if model.experts:
         raise ValueError(f"{model.name} has experts: this estimate knows dense models only")
+    layout.demand_legal(model, cluster)
     device, lay = cluster.device, layout
     ceiling = device.ceiling(format)
     m, layers = lay.microbatches, model.layers/lay.pp
@@ -141,9 +157,9 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     residual = 2*y*model.hidden                           # bytes of the residual stream, 16 bits
     params = model.params/(lay.tp*lay.pp)
 
-    def flops(per_weight, per_pair):
+    def flops(weights, per_weight, per_pair):
         return tokens*train_flops_per_token(
-            model.matmul_params, model.layers, model.attention_width, seq_len/2,
+            weights, model.layers, model.attention_width, seq_len/2,
             per_weight=per_weight, per_pair=per_pair)
 
     def stream(nbytes):
@@ -158,11 +174,13 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
 
     layer = (activation_bytes_per_layer(y, model.hidden, lay.tp, lay.seq_ranks)
              + lay.scores*score_bytes_per_layer(y, seq_len, model.heads, lay.tp))
-    products = training_time(flops(6 + 2*lay.recompute, 0), lay.devices, ceiling, matmul)
-    scores = training_time(flops(0, 12 + 4*lay.recompute), lay.devices, ceiling, attention)
+    products = training_time(flops(model.matmul_params, 6, 0) + flops(model.layers_matmul, 2*lay.recompute, 0),
+                             lay.devices, ceiling, matmul)
+    scores = training_time(flops(model.layers_matmul, 0, 12 + 4*lay.recompute), lay.devices,
+                           device.ceiling("bf16" if format in NARROW else format), attention)
     pointwise = m*layers*stream(activation_traffic(layer, lay.recompute))
     tensor = m*layers*(4 + 2*lay.recompute)*all_reduce(residual, lay.tp, 1)
-    keys_values = 4*y*lay.cp*model.kv_width/lay.tp        # bytes of the whole sequence's
+    keys_values = 4*y*lay.cp*model.kv_width/minimum(lay.tp, model.kv_heads)     # bytes of the whole sequence's
     context = m*layers*(3 + lay.recompute)/2*all_reduce(keys_values, lay.cp, lay.tp)
     send = message_time(residual/lay.seq_ranks, cluster.outer.alpha,
                         network*cluster.outer.beta)
@@ -190,7 +208,7 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
                    tensor=tensor, context=context, pipeline=pipeline, bubble=bubble, data=data)
     return Step(**seconds, **state,
                 activations=_activations(model, lay, y, residual, layer, fullest),
-                flops=flops(6, 12)/lay.devices, peak=device.peak(format), tokens=tokens,
+                flops=flops(model.matmul_params, 6, 12)/lay.devices, peak=device.peak(format), tokens=tokens,
                 spread=_spread(seconds, compute_spread, network_spread, library_spread))
 
 

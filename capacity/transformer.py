@@ -87,6 +87,7 @@ class Transformer(specs.Entry):
     published: Mapping = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self):
+        super().__post_init__()
         specs.at_least(1, layers=self.layers, hidden=self.hidden, heads=self.heads,
                        kv_heads=self.kv_heads, head_dim=self.head_dim, ffn=self.ffn,
                        vocab=self.vocab, norm=self.norm, context=self.context)
@@ -168,7 +169,12 @@ class Transformer(specs.Entry):
     @property
     def matmul_params(self):
         """Weights that multiply a token: active matrices and output head, no embedding lookup."""
-        return self._layers(self.experts and self.experts.active) + self.vocab*self.hidden
+        return self.layers_matmul + self.vocab*self.hidden
+
+    @property
+    def layers_matmul(self):
+        """Weights of the layers that multiply a token: `matmul_params` without the output head."""
+        return self._layers(self.experts and self.experts.active)
 
     def _layers(self, experts):
         """Matrices of all layers, this many routed experts counted in each sparse one."""
@@ -199,4 +205,4 @@ def models():
     def build(key, experts=None, latent=None, **shape):
         return Transformer(key=key, experts=experts and Experts(**experts),
                            latent=latent and Latent(**latent), **shape)
-    return {key: build(key, **entry) for key, entry in specs.read("models").items()}
+    return specs.Facts({key: build(key, **entry) for key, entry in specs.read("models").items()})

@@ -4,8 +4,10 @@ Inside the package every quantity is an SI float: bytes, seconds, FLOP, dollars.
 door: multiply to enter (`80*GB`), divide to print (`x/GB`), or let `show` choose one.
 """
 from dataclasses import dataclass
-from math import inf
+from math import copysign, inf
 from typing import Annotated, Any
+
+import numpy as np
 
 BASES = "B", "s", "FLOP", "$"
 
@@ -14,13 +16,15 @@ BASES = "B", "s", "FLOP", "$"
 class Unit:
     """A product of powers of byte, second, FLOP and dollar, with the values an argument may take.
 
-    `least` and `most` bound the values; `whole` marks counts, `binary` counts that are powers of two.
+    `least` and `most` bound the values; `whole` marks counts, `binary` counts that are powers of two, `multiple`
+    (above 1) counts that are multiples of it.
     """
     power: tuple = (0, 0, 0, 0)
     least: float = 0.0
     most: float = inf
     whole: bool = False
     binary: bool = False
+    multiple: int = 1
 
     def __mul__(self, other):
         return Unit(tuple(a + b for a, b in zip(self.power, other.power)))
@@ -30,7 +34,7 @@ class Unit:
 
     def __str__(self):
         def side(sign):
-            return ["$" if base == "$" and e == sign else base if e == sign else f"{base}^{sign*e}"
+            return [base if e == sign else f"{base}^{sign*e}"
                     for base, e in zip(BASES, self.power) if sign*e > 0]
         if not any(self.power):
             return "" if not self.whole else "count"
@@ -41,10 +45,21 @@ class Unit:
         """The allowed values as words: 'a count, at least 2'."""
         if self.binary:
             return f"a power of two, at least {self.least:g}"
+        if self.multiple > 1:
+            return f"a multiple of {self.multiple}, at least {self.least:g}"
         if self.whole:
             return f"a count, at least {self.least:g}"
         low = "above 0" if self.least == TINY else f"at least {self.least:g}"
         return low if self.most == inf else f"{low} and at most {self.most:g}"
+
+    @property
+    def gapped(self):
+        """Whether the domain has gaps: powers of two, or multiples."""
+        return self.binary or self.multiple > 1
+
+    def misses(self, x):
+        """Whether a number, or each element of an array, falls into a gap of the domain."""
+        return (np.frexp(x)[0] != 0.5)*self.binary | (np.mod(x, self.multiple) != 0)*(self.multiple > 1)
 
 
 TINY = 5e-324                     # the smallest float above 0: a bound that excludes 0 and nothing else
@@ -84,28 +99,44 @@ def show(x, unit="", digits=3):
     show(2.5e-3, "s") is '2.5 ms', show(1.12e12, "B") '1.12 TB', show(3.2e8, "s") '10.1 years',
     show(2.1e6, "$") '$2.1 M', show(0.345, "%") '34.5 %', show(19788.2, "FLOP/B") '19,788 FLOP/B' and
     show(7e10) '70×10⁹'.  From 10²¹ on every number is written as 3.14×10²³.  Only bytes, seconds, FLOP,
-    watts, joules and hertz take prefixes; other units are words after a plain number.
+    watts, joules and hertz take prefixes; other units are words after a plain number.  Below 10⁻¹⁴ bytes, seconds and
+    their like are written as 10⁻³⁰ too.  Dollars go up to thousands of T.
+
+    TypeError for what is not one number, ValueError for an integer that no float can hold.
     """
-    x = float(x) + 0.0                                # -0.0 is 0
+    try:
+        if np.ndim(x) or isinstance(x, str):
+            raise TypeError
+        x = float(x) + 0.0                            # -0.0 is 0
+    except (TypeError, ValueError):
+        raise TypeError(f"x = {x!r}; allowed: one number") from None
+    except OverflowError:
+        raise ValueError(f"x has {len(str(x))} digits; allowed: a number below 10{_raised(308)}") from None
     if x != x or abs(x) == inf:
-        return "n/a" if x != x else "-∞"[x > 0:]
+        return "n/a" if x != x else "∞" if x > 0 else "-∞"
     if unit == "%":
         return f"{_plain(100*x, digits)} %"
+    rounded = abs(float(f"{x:.{digits}g}"))           # what is shown decides the size: 119.96 s are 120 s, so 2 min
     if unit == "$":
-        amount = _plain(abs(x), digits) if abs(x) < 999.5 else _prefixed(abs(x), digits).rstrip().replace("G", "B")
+        if 0 < rounded < 1e-3 or rounded >= 1e18:
+            amount = _power(rounded, digits, 1)
+        elif rounded < 1e3:
+            amount = _plain(rounded, digits)
+        else:
+            amount = _prefixed(rounded, digits, 12).replace("G", "B")
         return ("-" if x < 0 else "") + "$" + amount
-    if unit == "s" and abs(x) >= 120:
-        size, name = next(t for t in _TIMES if abs(x) >= 2*t[0])
-        return f"{_plain(x/size, digits)} {name}"
-    if unit in _PREFIXED and abs(x) < 1e21:
+    if unit == "s" and rounded >= 120:
+        size, name = next(t for t in _TIMES if rounded >= 2*t[0])
+        return f"{_plain(copysign(max(abs(x)/size, 2), x), digits)} {name}"
+    if unit in _PREFIXED and (rounded == 0 or 1e-14 <= rounded < 1e21):
         return _prefixed(x, digits) + unit
     return f"{_plain(x, digits)} {unit}".rstrip()
 
 
-def _prefixed(x, digits):
-    """'1.12 T': the number, a space, the engineering prefix."""
+def _prefixed(x, digits, most=18):
+    """'1.12 T': the number, a space, the engineering prefix up to 10**most."""
     rounded = float(f"{x:.{digits}g}")
-    power = max(-12, min(18, 3*(int(f"{abs(rounded):e}".split("e")[1])//3))) if rounded else 0
+    power = max(-12, min(most, 3*(_exponent(rounded)//3))) if rounded else 0
     return f"{_digits(rounded/10.0**power, digits)} {_PREFIX[power]}"
 
 
@@ -113,11 +144,23 @@ def _plain(x, digits):
     """'19,788' below a million, '70×10⁹' above."""
     rounded = float(f"{x:.{digits}g}")
     if abs(x) >= 999999.5 or 0 < abs(rounded) < 1e-3:
-        power = int(f"{abs(rounded):e}".split("e")[1])
-        power = power if abs(power) >= 21 else 3*(power//3)       # 70×10⁹, but 3.14×10²³
-        mantissa = _digits(rounded/10.0**power, digits)
-        return f"{mantissa}×".removeprefix("1×") + f"10{str(power).translate(_SUPERSCRIPT)}"
+        return _power(rounded, digits, 1 if abs(_exponent(rounded)) >= 21 else 3)    # 70×10⁹, but 3.14×10²³
     return f"{x:,.0f}" if abs(x) >= 100 or x == int(x) else _digits(rounded, digits)
+
+
+def _power(x, digits, step):
+    """'70×10⁹': the number times a power of ten, whose exponent is a multiple of `step`."""
+    power = step*(_exponent(x)//step)
+    mantissa = _digits(x/10.0**power, digits)
+    return f"{mantissa}×".removeprefix("1×") + f"10{_raised(power)}"
+
+
+def _exponent(x):
+    return int(f"{abs(x):e}".split("e")[1])
+
+
+def _raised(power):
+    return str(power).translate(_SUPERSCRIPT)
 
 
 def _digits(x, digits):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from capacity import (Layout, Step, accelerator, cluster, estimate, model, model_state_bytes, published_rows,
+from capacity import (Layout, Step, accelerator, cluster, estimate, interleaved, model, model_state_bytes, published_rows,
                       published_runs, ring_all_reduce_time, train_flops_per_token)
 from capacity.step import CAUSES, KINDS
 
@@ -33,6 +33,8 @@ def test_a_good_layout_has_no_complaint():
     (dict(tp=3), "28672 does not divide over tp = 3"),
     (dict(pp=81), "80 layers are too few for pp*chunks = 81"),
     (dict(pp=1, chunks=2), "chunks = 2 needs a pipeline"),
+    (dict(batch=16*30, chunks=2), "interleaves groups of pp = 4 micro-batches, and 30 are no multiple of 4"),
+    (dict(tp=5), "A vocabulary of 128256 does not divide over tp = 5; padded to 128260 it does."),
     (dict(ep=3), "ep = 3 does not divide dp*cp*tp = 128"),
     (dict(ep=8), "ep = 8 does not divide the experts of Llama 3 70B")])
 def test_a_bad_layout_is_told_why(change, words):
@@ -51,7 +53,21 @@ def test_experts_may_be_divided():
     assert reasons == ("ep = 16 does not divide the experts of Mixtral 8x7B.",)
 
 
+def test_check_and_the_schedule_agree_on_interleaving():
+    for m in range(1, 17):
+        try:
+            interleaved(4, m, 2)
+            runs = True
+        except ValueError:
+            runs = False
+        assert (replace(LAYOUT, batch=16*m, chunks=2).check(LLAMA, MACHINE) == ()) == runs, m
+
+
 def test_what_is_allowed_at_the_edge():
+    edge = replace(LLAMA, layers=8)
+    assert replace(LAYOUT, chunks=2).check(edge, MACHINE) == (), "a layer in each of eight pieces"
+    assert replace(LAYOUT, chunks=2).check(replace(LLAMA, layers=7), MACHINE) == ("7 layers are too few for pp*chunks = 8 pieces.",)
+    assert LAYOUT.check(replace(LLAMA, layers=3), MACHINE) == ("3 layers are too few for pp*chunks = 4 pieces.",)
     assert Layout(batch=8, pp=80).check(LLAMA, replace(MACHINE, levels=[(80, MACHINE.inner)])) == (), "a layer a stage"
     assert Layout(batch=8, pp=4, tp=16).check(LLAMA, cluster("dgx-h100", 64)) == (), "a key-value head for two ranks"
 
@@ -214,7 +230,8 @@ def test_every_message_counts_for_the_spread():
 def test_only_the_model_counts_for_mfu():
     plain, again = step(), step(replace(LAYOUT, recompute=1))
     assert again.flops == plain.flops
-    assert again.matmul == pytest.approx(plain.matmul*4/3)
+    layers, head = LLAMA.matmul_params - 128256*8192, 128256*8192
+    assert again.matmul/plain.matmul == pytest.approx((8*layers + 6*head)/(6*(layers + head))), "no output head again"
     assert again.activations < plain.activations and again.mfu < plain.mfu
 
 
@@ -274,6 +291,49 @@ def test_what_sharding_sends_when_nothing_hides():
 def test_traffic_that_fits_behind_the_arithmetic_is_free_but_for_its_last_piece():
     fast, slow = step(network=1), step(network=0.02)
     assert fast.data < 0.01*fast.time < slow.data
+
+
+def test_eight_bits_do_not_reach_attention():
+    wide, narrow = step(), step(format="fp8")
+    rates = MACHINE.device.measured
+    assert narrow.matmul == pytest.approx(wide.matmul*rates["bf16"]/rates["fp8"])
+    assert narrow.attention == wide.attention and narrow.peak == MACHINE.device.peak("fp8")
+
+
+def test_a_key_value_head_is_whole_on_every_rank():
+    """Eight heads on 16 tensor ranks: two ranks hold the same one, and each gathers all of it."""
+    eight, sixteen = (step(Layout(batch=512, dp=64//tp, tp=tp, cp=2, pp=4), network=1) for tp in (8, 16))
+    nbytes = 2*2*8192*128
+    assert eight.context == pytest.approx(64*20*3*(MACHINE.outer.alpha + nbytes/2/MACHINE.outer.beta))
+    assert sixteen.context == pytest.approx(2*eight.context), "the same message, twice the micro-batches"
+
+
+@pytest.mark.parametrize("change, words", [
+    (dict(dp=8), "is 256, and the cluster has 512 devices."), (dict(batch=8), "does not divide into 16 ranks"),
+    (dict(batch=24), "does not divide into 16 ranks"), (dict(dp=1, pp=64, chunks=2), "too few for pp\\*chunks = 128"),
+    (dict(batch=16*30, chunks=2), "no multiple of 4"), (dict(ep=3), "ep = 3 does not divide")])
+def test_an_illegal_layout_is_not_estimated(change, words):
+    with pytest.raises(ValueError, match=words):
+        step(replace(LAYOUT, **change))
+
+
+def test_arrays_are_checked_for_devices_and_whole_micro_batches_and_symbols_pass():
+    with pytest.raises(ValueError, match=r"dp\*cp\*tp\*pp = array\(\[512, 256\]\), and the cluster has 512 devices"):
+        step(replace(LAYOUT, dp=np.array([16, 8])))
+    with pytest.raises(ValueError, match=r"batch/\(dp\*microbatch\) = array\(\[32. *,  1.5\]\); allowed: whole"):
+        step(replace(LAYOUT, batch=np.array([512, 24])))
+    assert step(replace(LAYOUT, tp=np.array([8, 16]), dp=np.array([16, 8]))).time.shape == (2,)
+    P = sp.Symbol("P", positive=True)
+    assert step(machine=replace(MACHINE, levels=[(8, MACHINE.inner), (P, MACHINE.outer)])).time > 0
+    assert step(replace(LAYOUT, batch=P)).time.free_symbols == {P}
+
+
+def test_names_are_not_the_things():
+    for arguments, word in ((("llama3-70b", MACHINE, LAYOUT, 8192), r'model = .*Transformer, such as model\("llama3-70b"\)'),
+                            ((LLAMA, "dgx-h100", LAYOUT, 8192), "cluster = 'dgx-h100'; allowed: a Cluster"),
+                            ((LLAMA, MACHINE, 512, 8192), "layout = 512; allowed: a Layout")):
+        with pytest.raises(TypeError, match=word):
+            estimate(*arguments)
 
 
 def test_errors_name_what_is_wrong():
@@ -361,8 +421,8 @@ def test_a_sharded_row_by_hand():
     r, s = run("r0002")
     assert (r.model.layers, r.model.hidden, r.layout.dp, r.layout.microbatch, r.seq_len) == (80, 8192, 128, 8, 2048)
     y, rate, W = 8*2048, 794.5e12, r.cluster.device.bandwidth
-    weights = 80*12*8192**2 + 8192*r.model.vocab                        # and the head
-    assert s.matmul == pytest.approx(y*8*weights/(0.75*rate), rel=1e-6)
+    layers, head = 80*12*8192**2, 8192*r.model.vocab
+    assert s.matmul == pytest.approx(y*(8*layers + 6*head)/(0.75*rate), rel=1e-6)
     assert s.attention == pytest.approx(y*16*80*8192*1024/(0.25*rate), rel=1e-6)
     assert s.pointwise == pytest.approx(80*7*34*y*8192/W, rel=1e-6)
     assert s.tensor == s.context == s.pipeline == s.bubble == 0
@@ -383,8 +443,8 @@ def test_a_pipelined_row_by_hand():
     lay = r.layout
     assert (lay.tp, lay.pp, lay.chunks, lay.dp, lay.batch, lay.recompute, r.model.hidden) == (8, 8, 3, 1, 64, 1, 12288)
     y, rate, stream = 2048, 271.2e12, 2*2048*12288
-    weights = 96*12*12288**2 + 12288*51200
-    assert s.matmul == pytest.approx(64*y*8*weights/(64*0.75*rate), rel=1e-6)
+    layers, head = 96*12*12288**2, 12288*51200
+    assert s.matmul == pytest.approx(64*y*(8*layers + 6*head)/(64*0.75*rate), rel=1e-6)
     ring = 14*r.cluster.inner.alpha + 2*7/8*stream/(0.82*300e9)
     assert s.tensor == pytest.approx(64*12*6*ring)
     send = r.cluster.outer.alpha + stream/(0.82*r.cluster.outer.beta)

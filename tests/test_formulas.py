@@ -3,6 +3,7 @@ import json
 import pickle
 import random
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,46 @@ def test_card_and_pickle(F):
     assert pickle.loads(pickle.dumps(F)) is F
     card = F._repr_html_()
     assert all(f"<code>{k}</code>" in card for k in F.units) and F.summary in F.__doc__ and "`" not in card
+
+
+@each
+def test_a_card_says_where_a_formula_is_from(F):
+    assert (f"source: {F.source}" in F._repr_html_()) == (F.source != "derived")
+    assert f"derived in {F.chapter}" in F._repr_html_() and str(F.unit or "a pure number") in F._repr_html_()
+
+
+@each
+def test_fraction_equals_number(F):
+    point = {k: v if F.units[k].whole else Fraction(v).limit_denominator(1000)
+             for k, v in F.sample(random.Random(4)).items() if k in F.units}
+    want = F(**{k: float(v) for k, v in point.items()})
+    assert F(**point) == pytest.approx(want, rel=1e-12) == F(*point.values())
+
+
+def test_fractions_stay_exact_and_arrays_stay_floats():
+    third = Fraction(1, 3)
+    assert capacity.ring_all_reduce_time(third, 4, Fraction(1, 7), 2) == Fraction(6, 7) + Fraction(1, 4)
+    for mixed in (capacity.ring_all_reduce_time(third, np.array([4.0]), 1, 2),
+                  capacity.ring_all_reduce_time(n=third, P=np.array([4.0]), alpha=1, beta=2)):
+        assert mixed.dtype == float and mixed[0] == pytest.approx(6.25)
+    with pytest.raises(ValueError, match="n = -1/3; allowed: at least 0"):
+        capacity.message_time(-third, 1, 1)
+
+
+def test_a_link_in_the_place_of_a_number_is_told_how():
+    wire = capacity.link("nvlink4")
+    with pytest.raises(TypeError, match=r"alpha = .*; a Link goes in as \*\*link"):
+        capacity.ring_all_reduce_time(1.0, 8, wire)
+    assert capacity.ring_all_reduce_time(1.0, 8, **wire) > 0
+    with pytest.raises(TypeError, match="sympy expressions$"):
+        capacity.ring_all_reduce_time(1.0, 8, "nvlink4")
+
+
+def test_even_counts_only():
+    for side in 3, np.array([4, 3]), np.int64(3), sp.Integer(3), 3.0, Fraction(3):
+        with pytest.raises(ValueError, match="side = 3.*allowed: a multiple of 2, at least 2"):
+            capacity.torus_all_to_all_bound(1.0, side, 1.0)
+    assert capacity.torus_all_to_all_bound(1.0, np.array([2, 16]), 1.0).tolist() == [0.25, 2.0]
 
 
 def test_missing_argument_is_named():
@@ -184,14 +225,62 @@ def test_check_catches_a_wrong_unit_and_a_branch():
     (3.14e23, "FLOP", "3.14×10²³ FLOP"), (131072, "", "131,072"), (0, "B", "0 B"), (-3e-6, "s", "-3 µs"),
     (999, "$", "$999"), (-5, "$", "-$5"), (-2e6, "$", "-$2 M"), (90, "s", "90 s"), (5400, "s", "90 min"), (3*86400, "s", "3 days"),
     (5e20, "B", "500 EB"), (1e21, "B", "10²¹ B"), (5e-4, "", "500×10⁻⁶"), (-0.0, "B", "0 B"), (-0.0, "", "0"), (float("-inf"), "s", "-∞"),
-    (float("nan"), "s", "n/a"), (float("inf"), "s", "∞"), (0.0021, "", "0.0021"), (64, "ranks", "64 ranks")])
+    (float("nan"), "s", "n/a"), (float("inf"), "s", "∞"), (0.0021, "", "0.0021"), (64, "ranks", "64 ranks"),
+    (1e15, "$", "$1,000 T"), (5e17, "$", "$500,000 T"), (1e18, "$", "$10¹⁸"), (1e-7, "$", "$10⁻⁷"), (2.5e-6, "$", "$2.5×10⁻⁶"),
+    (-4e-4, "$", "-$4×10⁻⁴"), (0.002, "$", "$0.002"), (0, "$", "$0"), (999.7, "$", "$1 k"), (999.4, "$", "$999"),
+    (1e-30, "B", "10⁻³⁰ B"), (1e-13, "s", "0.1 ps"), (9e-15, "s", "9×10⁻¹⁵ s"), (119.96, "s", "2 min"), (119.4, "s", "119 s"),
+    (7199, "s", "2 h"), (2*86400 - 1, "s", "2 days"), (1.5*86400, "s", "36 h"), (Fraction(1, 4), "", "0.25"), (sp.Rational(1, 4), "%", "25 %")])
 def test_show(x, unit, text):
     assert show(x, unit) == text
+
+
+def test_more_digits():
+    assert (show(119.96, "s", 4), show(999.7, "$", 4), show(12345, "B", 5)) == ("2 min", "$1,000", "12.345 kB")
+    assert (show(119.96, "s", 5), show(-119.96, "s", 4)) == ("119.96 s", "-2 min")
+
+
+@pytest.mark.parametrize("x", [np.array([1.0]), np.array([1, 2]), "80 GB", "3", None, [1], 1j, sp.Symbol("x")], ids=repr)
+def test_what_cannot_be_shown_is_named(x):
+    with pytest.raises(TypeError, match="^x = .*; allowed: one number$"):
+        show(x)
+
+
+def test_a_number_above_all_floats_is_refused():
+    with pytest.raises(ValueError, match="x has 401 digits; allowed: a number below 10³⁰⁸"):
+        show(10**400)
+
+
+def test_units_read_as_they_are_written():
+    from capacity.units import byte, dollar, flop, second
+    assert [str(u) for u in (dollar, dollar/second, flop/byte, second*second, byte/(second*second))] \
+        == ["$", "$/s", "FLOP/B", "s^2", "B/s^2"]
 
 
 def test_unknown_name_lists_the_close_ones():
     with pytest.raises(AttributeError, match="ring_all_reduce_time"):
         capacity.ring_all_reduce_tim
+
+
+@pytest.mark.parametrize("name, hint", [
+    ("H100", r'accelerator\("h100-sxm"\), accelerator\("h100-pcie"\)'), ("nvlink4", r'link\("nvlink4"\)'),
+    ("llama3_70b", r'model\("llama3-70b"\)'), ("dgx_h100", r'cluster\("dgx-h100"\)'), ("qwen25_7b", r'model\("qwen2.5-7b"\)')])
+def test_data_are_not_names_and_say_how_to_get_them(name, hint):
+    with pytest.raises(AttributeError, match=f"capacity has no '{name}'; did you mean {hint}"):
+        getattr(capacity, name)
+    assert not hasattr(capacity, name)
+
+
+def test_general_words_stand_in_their_modules():
+    """And a word has one meaning: Link and Run are those of the simulated ranks."""
+    from capacity import hardware, placement, runs
+    from capacity.pictures import plot
+    from capacity.witness import spmd
+    homes = {"search": placement, "matmul": placement, "conversion": placement, "Move": placement, "Level": hardware,
+             "label": plot, "ticks": plot}
+    for name, home in homes.items():
+        assert not hasattr(capacity, name) and hasattr(home, name), name
+    assert capacity.Link is spmd.Link and capacity.Run is spmd.Run and isinstance(capacity.run(lambda comm, x: x, [0]*2), capacity.Run)
+    assert isinstance(capacity.link("ndr"), hardware.PublishedLink) and capacity.PublishedRun is runs.PublishedRun
 
 
 def test_the_package_has_no_other_names():
@@ -207,6 +296,20 @@ def test_the_package_has_no_other_names():
     subprocess.run([sys.executable, "-c", "import capacity; capacity.formulas, capacity.js; import capacity.pictures.explorer, capacity.grammar;"
                     "assert callable(capacity.explore) and callable(capacity.formula) and callable(capacity.estimate)"],
                    check=True, cwd=ROOT)
+
+
+def test_what_the_package_imports_it_depends_on():
+    """And nothing else but what a notebook brings: IPython, for its displays."""
+    import ast
+    import sys
+    import tomllib
+    listed = tomllib.loads((ROOT/"pyproject.toml").read_text())["project"]["dependencies"]
+    bounds = dict(entry.split(">=") for entry in listed)
+    imported = {name.split(".")[0] for path in (ROOT/"capacity").rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
+                for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else
+                             [node.module] if isinstance(node, ast.ImportFrom) and not node.level else [])}
+    assert imported - set(sys.stdlib_module_names) - {"capacity", "IPython", "matplotlib_inline"} == set(bounds)
+    assert (bounds["numpy"], bounds["sympy"]) == ("2", "1.14")
 
 
 def test_import_is_light():

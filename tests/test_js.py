@@ -74,6 +74,18 @@ def test_geometric_sum_keeps_its_digits_near_one():
     np.testing.assert_allclose(geometric(np.array(near)[:, None], np.array(terms)), exact, rtol=1e-14)
 
 
+def test_a_power_of_what_may_be_negative_stays_a_power():
+    """expm1(k log x) has no value at x < 0, where x**3 - 1 has one."""
+    k = sp.Symbol("k", integer=True, positive=True)
+    for some in sp.Symbol("a"), sp.Symbol("a", real=True), sp.Symbol("a", nonnegative=True):
+        assert canonical(some**k - 1) == some**k - 1
+        assert function([some, k], some**k - 1)([-2.0 if not some.is_nonnegative else 0.0, 3]) == (-9 if not some.is_nonnegative else -1)
+        got = run("return data.points.map(new Function('v', 'return ' + data.code))",
+                  {"code": javascript(some**k - 1, {some: "v[0]", k: "v[1]"}), "points": [[-2.0, 3], [0.0, 3]]})
+        assert got == [-9, -1]
+    assert canonical(x**k - 1) == expm1(k*sp.log(x))
+
+
 def test_where_means_the_same_for_numbers_arrays_and_symbols():
     for v in -1.0, 2.0:
         want = 10 if v < 1 else 20

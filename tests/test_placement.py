@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from capacity import Placement, conversion, matmul, search
+from capacity import Placement
+from capacity.placement import conversion, matmul, search
 from capacity.witness.collectives import pairwise_all_to_all, ring_all_gather, ring_all_reduce, ring_reduce_scatter
 from capacity.placement import TRANSPOSE, _coordinates, moves
 from capacity.witness.spmd import run
@@ -140,9 +141,34 @@ def test_bad_values_are_named():
                       (lambda: conversion("A/x B", "B A/x", SHAPE, MESH), "same tensor axes"),
                       (lambda: conversion("A B/z", "A B", SHAPE, MESH), "z"),
                       (lambda: conversion("A B", "A B", SHAPE, {"x": 0}), "x = 0"),
-                      (lambda: conversion("A B", "A B", SHAPE, MESH, beta={"x": 1}), "y")]:
+                      (lambda: conversion("A B", "A B", SHAPE, MESH, beta={"x": 1}), "y"),
+                      (lambda: conversion("B/x", "B", {"B": -1024}, {"x": 8}), "shape: B = -1024; allowed: a count"),
+                      (lambda: conversion("B/x", "B", {"B": 8.0}, {"x": 8}), "shape: B = 8.0; allowed: a count"),
+                      (lambda: conversion("B/x", "B", {"B": 8}, {"x": True}), "mesh: x = True; allowed: a count"),
+                      (lambda: conversion("B/x", "B", {"B": 8}, {"x": 8}, itemsize=-2), "itemsize = -2; allowed: bytes"),
+                      (lambda: Placement("B/x").nbytes({"B": 8}, {"x": 8}, itemsize=0), "itemsize = 0; allowed: bytes"),
+                      (lambda: conversion("B/x", "B", {"B": 8}, {"x": 8}, beta={"x": 0}), "beta: x = 0; allowed: bytes per"),
+                      (lambda: conversion("B/x", "B", {"B": 8}, {"x": 8}, also=("t",)), "also has 't'; allowed: x")]:
         with pytest.raises(ValueError, match=word):
             bad()
+
+
+def test_what_is_no_dict_is_named():
+    for bad, word in [(lambda: conversion("B/x D", "B D", (1024, 4096), {"x": 8}), r"shape = \(1024, 4096\); allowed: a dict"),
+                      (lambda: conversion("B/x D", "B D", {"B": 8, "D": 8}, 8), "mesh = 8; allowed: a dict"),
+                      (lambda: Placement("B").dual(8), "mesh = 8; allowed: a dict"),
+                      (lambda: conversion("B/x", "B", {"B": 8}, {"x": 8}, beta=450e9), "beta = 450.*; allowed: a dict"),
+                      (lambda: conversion("B/t", "B", {"B": 8}, {"t": 2}, also="tp"), r"also = 'tp'; allowed: a tuple.*\('tp',\)")]:
+        with pytest.raises(TypeError, match=word):
+            bad()
+
+
+def test_sizes_of_numpy_are_sizes():
+    plain = conversion("B/x D", "B D/x", {"B": 1024, "D": 4096}, {"x": 8})
+    assert conversion("B/x D", "B D/x", {"B": np.int64(1024), "D": np.int32(4096)}, {"x": np.int64(8)}) == plain
+    assert type(plain[0].nbytes) is int and plain[0].nbytes == 7*1024*4096*2//64
+    four_bits, = conversion("B/x", "B", {"B": 8}, {"x": 8}, itemsize=Fraction(1, 2))
+    assert four_bits.nbytes == Fraction(7, 2)
 
 
 @pytest.mark.parametrize("p", ALL, ids=str)
@@ -324,7 +350,7 @@ def test_several_axes():
     fast_y = conversion("B D {x y}", "B D", {"B": 1024, "D": 4096}, both, beta={"x": 50e9, "y": 450e9})
     assert [m.axis for m in fast_y] == ["y", "x", "y"]             # the slow axis carries the small part
     assert "permute" not in named("B/x D", "B/y D", both, beta={"x": 450e9, "y": 1e9})     # it would cross the slow axis
-    alone, shared = (conversion("B D {x}", "B/x D", {"B": 1024, "D": 4096}, both, also=also) for also in ((), "y"))
+    alone, shared = (conversion("B D {x}", "B/x D", {"B": 1024, "D": 4096}, both, also=also) for also in ((), ("y",)))
     assert len(alone) == 1 and sum(m.nbytes for m in shared) < alone[0].nbytes
     assert conversion("{x}", "", {}, {"x": 4}, itemsize=4)[0].nbytes == 6
     assert str(conversion("B {x}", "B", {"B": 3}, {"x": 4})[0]) == "all_reduce x: B {x} -> B, 9 bytes"

@@ -123,6 +123,14 @@ ROWS = {
         "F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 F1.2 B1.0 F1.3 B1.1 F3.2 B3.2 F3.3 B3.3 B1.2 B1.3"])}
 
 
+@pytest.mark.parametrize("p", range(1, 6))
+def test_a_short_zb_v_is_a_long_one_without_what_is_missing(p):
+    whole = zb_v(p, 2*p-1)
+    for m in range(1, 2*p-1):
+        part = [tuple(op for op in order if op.microbatch < m) for order in whole.orders]
+        assert list(zb_v(p, m).orders) == part and simulate(zb_v(p, m)).makespan <= simulate(one_f_one_b(p, m)).makespan
+
+
 @pytest.mark.parametrize("f, p, m, rows", [(f, *row) for f, row in ROWS.items()])
 def test_rows(f, p, m, rows):
     """Kind, stage and micro-batch of every op; those of two chunks are torch's, DualPipe's its authors'."""
@@ -537,3 +545,10 @@ def test_schedules_are_data():
 def test_ints_stay_exact():
     t = simulate(interleaved(3, 6, 3), F=1, I=2, W=5)
     assert all(isinstance(time, (int, Q)) for time in chain(t.end.values(), t.busy, t.spans, t.peak_activations))
+
+
+def test_a_schedule_is_short_to_read_and_knows_its_slots():
+    made = dualpipe(4, 8)
+    assert repr(made) == "<DualPipe on 4 devices; simulate(it) gives the times>"
+    assert made.microbatches == 8 and Schedule("none", []).microbatches == 0
+    assert [[slot if len(slot) > 1 else slot[0] for slot in row] for row in made.slots] == [list(order) for order in made.orders]

@@ -1,5 +1,7 @@
 """The data: sources, dates, identities of the sheets, published counts, errors, symbols."""
+import copy
 import datetime
+import pickle
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +11,10 @@ import pytest
 import sympy as sp
 
 from capacity import specs
-from capacity.hardware import (Accelerator, Cluster, Level, Link, accelerator, accelerators,
-                               cluster, clusters, link, links)
+from capacity.hardware import (Accelerator, Cluster, Level, PublishedLink, accelerator, accelerators, cluster, clusters,
+                               link, links)
 from capacity.transformer import Experts, Transformer, model, models
-from capacity.runs import scaling_runs
+from capacity.runs import published_rows, published_runs, scaling_runs
 from capacity.units import GB, TFLOPS, GiB, us
 
 ROOT = Path(__file__).parent.parent
@@ -42,9 +44,9 @@ def test_an_entry_without_source_cannot_be_made():
     with pytest.raises(TypeError, match="source"):
         Accelerator(name="X", dense={"bf16": 1*TFLOPS}, memory=80*GB, bandwidth=GB)
     with pytest.raises(TypeError, match="source"):
-        Link(alpha=1*us, beta=GB)
+        PublishedLink(alpha=1*us, beta=GB)
     with pytest.raises(TypeError, match="source"):
-        Link(alpha=1*us, beta=GB, source="")
+        PublishedLink(alpha=1*us, beta=GB, source="")
 
 
 def test_a_table_entry_without_source_cannot_be_read(tmp_path, monkeypatch):
@@ -129,6 +131,20 @@ def test_llama3_cluster_thins_out_above_the_pod():
     assert machine.oversubscription == 7 and np.isclose(machine.levels[-1].bandwidth, 50*GB/7)
 
 
+def test_a_device_leaves_its_node_by_the_second_of_three_links():
+    fast, middle, slow = link("nvlink4"), link("ndr"), replace(link("ndr"), beta=10*GB)
+    machine = Cluster(device=accelerator("h100-sxm"), levels=[(8, fast), (64, middle), (512, slow, 3)])
+    assert (machine.inner, machine.outer, machine.node, machine.nodes, machine.devices) == (fast, middle, 8, 64, 512)
+    assert machine.oversubscription == 3
+    assert (machine.sized(128).outer, machine.sized(64).outer) == (middle, middle)
+
+
+def test_the_variant_of_a_device_has_its_own_memory():
+    seen = {r.row["accelerator"]: r.cluster.device for r in published_runs()}
+    assert seen["H100-96GB-500W"].memory == 96*GB and seen["H100-96GB-500W"].bandwidth == 2.4e12
+    assert seen["H100-80GB"] == accelerator("h100-sxm") and seen["H100-96GB-500W"].dense == seen["H100-80GB"].dense
+
+
 def test_a_rack_of_72_sends_as_much_as_nine_nodes():
     assert 72*cluster("nvl72").outer.beta == 3.6e12
 
@@ -143,6 +159,22 @@ ROUNDED = {"gpt3-175b": (174.6, None), "deepseek-v3": (671.03, 37.6), "mixtral-8
 @pytest.mark.parametrize("key", EXACT)
 def test_exact_parameter_counts(key):
     assert model(key).params == EXACT[key] == model(key).published["params"]
+
+
+def test_a_model_is_the_sum_of_its_tensors():
+    """Every tensor of three files of weights: biases of all layers, of three, and none; latents; learned positions."""
+    H, f, kv = 3584, 18944, 4*128
+    qwen = 2*152064*H + H + 28*(2*H*H + H + 2*(H*kv + kv) + 3*H*f + 2*H)
+    H, q, kv, expert = 7168, 1536, 512, 3*7168*2048
+    attention = H*q + q + q*128*(128 + 64) + H*(kv + 64) + kv + kv*128*(128 + 128) + 128*128*H + 2*H
+    deepseek = 2*129280*H + H + 61*attention + 3*3*H*18432 + 58*(257*expert + 256*H + 256)
+    H = 768
+    gpt2 = (50257 + 1024)*H + 2*H + 12*(2*2*H + H*3*H + 3*H + H*H + H + H*4*H + 4*H + 4*H*H + H)
+    assert (qwen, deepseek, gpt2) == (7_615_616_512, 671_026_419_200, 124_439_808)
+    assert (model("qwen2.5-7b").params, model("deepseek-v3").params) == (qwen, deepseek)
+    shape = Transformer(layers=12, hidden=H, heads=12, kv_heads=12, head_dim=64, ffn=4*H, vocab=50257, gated=0, tied=1,
+                        norm=2, bias=1, positions=1024)
+    assert shape.params == gpt2 and shape.matmul_params == 12*12*H*H + 50257*H == shape.layers_matmul + 50257*H
 
 
 @pytest.mark.parametrize("key", ROUNDED)
@@ -191,11 +223,11 @@ def test_an_unknown_name_lists_the_close_ones():
 
 def test_a_wrong_argument_is_named():
     with pytest.raises(TypeError, match="gamma"):
-        Link(alpha=1*us, beta=GB, gamma=1, source="x")
+        PublishedLink(alpha=1*us, beta=GB, gamma=1, source="x")
     with pytest.raises(TypeError, match="kv_heads"):
         Transformer(layers=1, hidden=8, heads=2, head_dim=4, ffn=32, vocab=10)
     with pytest.raises(ValueError, match="beta = -1"):
-        Link(alpha=1*us, beta=-1, source="x")
+        PublishedLink(alpha=1*us, beta=-1, source="x")
     with pytest.raises(ValueError, match="layers = 0"):
         Transformer(**TINY | {"layers": 0})
     with pytest.raises(ValueError, match="count = 0"):
@@ -221,7 +253,7 @@ def test_a_wrong_argument_is_named():
                                   np.array([True]), np.array([1.0, np.nan])], ids=repr)
 def test_what_is_no_size_is_named(beta):
     with pytest.raises(ValueError, match="^beta = "):
-        Link(alpha=1*us, beta=beta, source="x")
+        PublishedLink(alpha=1*us, beta=beta, source="x")
 
 
 # ---- numbers, arrays, symbols ----------------------------------------------------------------
@@ -242,7 +274,7 @@ def test_shapes_of_arrays_and_symbols():
 
 def test_links_and_clusters_of_symbols_and_arrays():
     alpha, beta, P = sp.symbols("alpha beta P", positive=True)
-    wire = Link(alpha=alpha, beta=beta, source="x")
+    wire = PublishedLink(alpha=alpha, beta=beta, source="x")
     assert dict(wire) == dict(alpha=alpha, beta=beta)
     machine = Cluster(device=accelerator("h100-sxm"),
                       levels=[(8, link("nvlink4")), Level(P, wire, 2)])
@@ -252,6 +284,35 @@ def test_links_and_clusters_of_symbols_and_arrays():
     assert [x.devices for x in cluster("llama3-24k", 3072).levels] == [8, 3072]
     assert [x.devices for x in cluster("dgx-h100", 8).levels] == [8]
     assert cluster("dgx-h100", 16).outer == link("ndr")
+
+
+def test_levels_hold_whole_groups():
+    wire, device = link("nvlink4"), accelerator("h100-sxm")
+    for levels, words in (([(8, wire), (4, wire)], "4 devices around groups of 8"),
+                          ([(8, wire), (64, wire), (96, wire)], "96 devices around groups of 64; allowed: a multiple of 64")):
+        with pytest.raises(ValueError, match=words):
+            Cluster(device=device, levels=levels)
+    assert Cluster(device=device, levels=[(8, wire), (8, wire)]).nodes == 1
+    with pytest.raises(ValueError, match="6152 devices around groups of 3072"):
+        cluster("llama3-24k", 6152)
+
+
+def test_what_was_read_cannot_be_changed():
+    entries = [accelerator("h100-sxm").dense, accelerator("h100-sxm").measured, accelerator("h100-sxm").sources,
+               model("llama3-8b").published, accelerators(), links(), clusters(), models(), published_rows()[0]]
+    for facts in entries:
+        before, key = dict(facts), next(iter(facts))
+        for change in (lambda: facts.__setitem__(key, 1), lambda: facts.__delitem__(key), facts.clear, facts.popitem,
+                       lambda: facts.pop(key), lambda: facts.update({key: 1}), lambda: facts.setdefault("new", 1),
+                       lambda: facts.__ior__({key: 1})):
+            with pytest.raises(TypeError, match="a fact cannot be changed"):
+                change()
+        assert facts == before
+    mine = Accelerator(name="X", dense=(rates := {"bf16": 1.0}), memory=1, bandwidth=1, source="x")
+    rates["bf16"] = 2.0
+    assert mine.dense == {"bf16": 1.0} and replace(mine, dense=rates).peak() == 2.0
+    for entry in accelerator("h100-sxm"), model("deepseek-v3"), cluster("nvl72"):
+        assert pickle.loads(pickle.dumps(entry)) == entry == copy.deepcopy(entry)
 
 
 def test_entries_can_be_keys():

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from ..algebra import ceil, maximum, minimum, sqrt
 from ..grammar import formula
-from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Ratio,
-                     Seconds)
+from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Ratio, Seconds
 
 
 # ---- chapter 1: the three walls ------------------------------------------------------------------
@@ -104,46 +103,3 @@ def tile_utilization(rows: Count, cols: Count, tile_rows: Count, tile_cols: Coun
     """Useful share of the output slots of a product whose tiles are dealt to processors in whole waves."""
     return rows*cols/(tile_rows*tile_cols*processors
                       * ceil(ceil(rows/tile_rows)*ceil(cols/tile_cols)/processors))
-
-
-@formula(chapter="02-extended-roofline", source="derived")
-def dp_intensity(tokens_per_device: Ratio, P: Group, grad: Bytes, *, per_weight: Flops = 6) -> FlopsPerByte:
-    """FLOP of a step per byte that the gradient all-reduce sends out of each device."""
-    return per_weight*tokens_per_device*P/(2*grad*(P - 1))
-
-
-@formula(chapter="02-extended-roofline", source="derived")
-def tp_intensity(hidden: Count, tp: Group, element_bytes: Bytes, *, per_weight: Flops = 6) -> FlopsPerByte:
-    """FLOP of a layer per byte that tensor parallelism sends out of each device: no batch in it.
-
-    Assumes 12 hidden^2 parameters a layer and four all-reduces of the residual stream per layer and step.
-    """
-    return 3*per_weight*hidden/(2*element_bytes*(tp - 1))
-
-
-@formula(chapter="02-extended-roofline", source="derived")
-def pp_intensity(hidden: Count, layers: Count, pp: Group, element_bytes: Bytes,
-                 *, per_weight: Flops = 6) -> FlopsPerByte:
-    """FLOP of a stage per byte it sends: one activation forward and one gradient backward per token.
-
-    Assumes 12 hidden^2 parameters a layer; an inner stage.
-    """
-    return 6*per_weight*hidden*layers/(pp*element_bytes)
-
-
-@formula(chapter="02-extended-roofline", source="derived")
-def tokens_to_hide_all_reduce(P: Group, peak: FlopsPerSecond, beta: BytesPerSecond, grad: Bytes,
-                              window: Flops) -> Ratio:
-    """Tokens above which a gradient all-reduce hides behind arithmetic at peak.
-
-    `window` is the FLOP per parameter and token during which it may run: 6 for the whole step, 4 for the
-    backward pass only.  The tokens are those of one copy of the gradient: of a device that holds all of it, or
-    of a group of devices, each with a NIC of bandwidth `beta`, that share it.
-    """
-    return 2*grad*(P - 1)*peak/(P*beta*window)
-
-
-@formula(chapter="02-extended-roofline", source="derived")
-def overlapped_step_time(forward: Seconds, backward: Seconds, comm: Seconds, buckets: Count) -> Seconds:
-    """Step time when the gradient leaves in equal buckets, each as soon as its backward is done."""
-    return forward + maximum(backward + comm/buckets, backward/buckets + comm)

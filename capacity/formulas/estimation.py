@@ -1,9 +1,9 @@
-"""Parameter counts and pieces of a step that chapter 6 puts together."""
+"""Estimates before anything ran: parameters from a shape, and how far an error bar reaches."""
 from __future__ import annotations
 
 from ..algebra import exp, sqrt
 from ..grammar import formula
-from ..units import Bytes, Count, Ratio
+from ..units import Count, Ratio
 
 
 @formula(chapter="06-estimation-discipline", source="kaplan2020")
@@ -18,18 +18,6 @@ def gated_params(layers: Count, hidden: Count, attention_width: Count, kv_width:
     """Parameters of a Llama-like decoder: grouped-query attention, gated feed-forward, untied embeddings, RMS norms."""
     return (layers*(2*hidden*attention_width + 2*hidden*kv_width + 3*hidden*ffn + 2*hidden)
             + 2*vocab*hidden + hidden)
-
-
-@formula(chapter="06-estimation-discipline", source="narayanan2021")
-def pipeline_bubble(pp: Count, microbatches: Count) -> Ratio:
-    """Idle share of a pipeline step: p - 1 slots of every m + p - 1."""
-    return (pp - 1)/(microbatches + pp - 1)
-
-
-@formula(chapter="06-estimation-discipline", source="rajbhandari2020")
-def fsdp_egress(n: Bytes, P: Count) -> Bytes:
-    """Bytes each of P ranks sends per step when weights are gathered twice and gradients scattered once."""
-    return 3*n*(P - 1)/P
 
 
 @formula(chapter="06-estimation-discipline", source="derived")

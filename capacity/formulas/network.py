@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from ..algebra import maximum, sqrt
+from ..algebra import sqrt
 from ..grammar import formula
 from ..units import Bytes, BytesPerSecond, Count, Group, Ratio, Seconds, Unit
 
 Oversubscription = Annotated[Any, Unit(least=1)]              # 1: as much bandwidth above a switch as below it
 Crowd = Annotated[Any, Unit(least=3, whole=True)]             # 3, 4, ...: devices of which two neighbors have a third
-Even = Annotated[Any, Unit(least=2, whole=True)]              # 2, 4, ...: ranks that a cut through the middle divides
+Even = Annotated[Any, Unit(least=2, whole=True, multiple=2)]  # 2, 4, ...: ranks that a cut through the middle divides
 
 
 @formula(chapter="03-cluster-memory-hierarchy", source="patarasuk2009")
@@ -34,39 +34,6 @@ def algorithm_bandwidth(n: Bytes, duration: Seconds) -> BytesPerSecond:
 def all_reduce_bus_bandwidth(n: Bytes, P: Count, duration: Seconds) -> BytesPerSecond:
     """What each link would carry if the all-reduce were a ring: the figure nccl-tests prints as busbw."""
     return 2*n*(P - 1)/(P*duration)
-
-
-@formula(chapter="03-cluster-memory-hierarchy", source="cho2019")
-def two_level_all_reduce_time(n: Bytes, node_size: Count, nodes: Count, alpha1: Seconds, beta1: BytesPerSecond,
-                              alpha2: Seconds, beta2: BytesPerSecond) -> Seconds:
-    """All-reduce as reduce-scatter in the node, ring across nodes on 1/G each, all-gather in the node.
-
-    Every device owns a NIC of bandwidth beta2; the three phases run one after the other.
-    """
-    return (2*alpha1*(node_size - 1) + 2*n*(node_size - 1)/(node_size*beta1)
-            + 2*alpha2*(nodes - 1) + 2*n*(nodes - 1)/(nodes*node_size*beta2))
-
-
-@formula(chapter="03-cluster-memory-hierarchy", source="derived")
-def pipelined_two_level_all_reduce_time(n: Bytes, node_size: Count, nodes: Count, beta1: BytesPerSecond,
-                                        beta2: BytesPerSecond) -> Seconds:
-    """Two-level all-reduce cut into so many segments that both networks always work: the busier one decides.
-
-    Latencies and the filling of the pipeline are left out.
-    """
-    return maximum(2*n*(node_size - 1)/(node_size*beta1), 2*n*(nodes - 1)/(nodes*node_size*beta2))
-
-
-@formula(chapter="03-cluster-memory-hierarchy", source="derived")
-def rail_ring_all_reduce_time(n: Bytes, node_size: Group, nodes: Group, alpha1: Seconds, beta1: BytesPerSecond,
-                              alpha2: Seconds, beta2: BytesPerSecond) -> Seconds:
-    """All-reduce as G rings over all N*G devices, a slice of the buffer each, one NIC of every node each.
-
-    In a step a device passes the pieces of G - 1 rings on inside its node and one through its NIC; the step
-    lasts as long as the slower of the two.
-    """
-    return 2*(nodes*node_size - 1)*maximum(alpha1 + n*(node_size - 1)/(nodes*node_size*node_size*beta1),
-                                           alpha2 + n/(nodes*node_size*node_size*beta2))
 
 
 @formula(chapter="03-cluster-memory-hierarchy", source="derived")

@@ -3,10 +3,41 @@ from __future__ import annotations
 
 from ..algebra import maximum
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Fraction, Group, Ratio, Seconds
+from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Ratio,
+                     Seconds)
 
 
 # data parallelism
+@formula(chapter="02-extended-roofline", source="derived")
+def dp_intensity(tokens_per_device: Ratio, P: Group, grad: Bytes, *, per_weight: Flops = 6) -> FlopsPerByte:
+    """FLOP of a step per byte that the gradient all-reduce sends out of each device."""
+    return per_weight*tokens_per_device*P/(2*grad*(P - 1))
+
+
+@formula(chapter="02-extended-roofline", source="derived")
+def tokens_to_hide_all_reduce(P: Group, peak: FlopsPerSecond, beta: BytesPerSecond, grad: Bytes,
+                              window: Flops) -> Ratio:
+    """Tokens above which a gradient all-reduce hides behind arithmetic at peak.
+
+    `window` is the FLOP per parameter and token during which it may run: 6 for the whole step, 4 for the
+    backward pass only.  The tokens are those of one copy of the gradient: of a device that holds all of it, or
+    of a group of devices, each with a NIC of bandwidth `beta`, that share it.
+    """
+    return 2*grad*(P - 1)*peak/(P*beta*window)
+
+
+@formula(chapter="02-extended-roofline", source="derived")
+def overlapped_step_time(forward: Seconds, backward: Seconds, comm: Seconds, buckets: Count) -> Seconds:
+    """Step time when the gradient leaves in equal buckets, each as soon as its backward is done."""
+    return forward + maximum(backward + comm/buckets, backward/buckets + comm)
+
+
+@formula(chapter="06-estimation-discipline", source="rajbhandari2020")
+def fsdp_egress(n: Bytes, P: Count) -> Bytes:
+    """Bytes each of P ranks sends per step when weights are gathered twice and gradients scattered once."""
+    return 3*n*(P - 1)/P
+
+
 @formula(chapter="14-data-parallelism-associativity", source="derived")
 def tokens_to_hide_two_level_all_reduce(node_size: Count, nodes: Count, peak: FlopsPerSecond, beta1: BytesPerSecond,
                                         beta2: BytesPerSecond, grad: Bytes, window: Flops) -> Ratio:
@@ -47,6 +78,15 @@ def sparse_all_gather_gain(P: Group, kept: Fraction, grad: Bytes, *, index: Byte
 
 
 # tensor parallelism
+@formula(chapter="02-extended-roofline", source="derived")
+def tp_intensity(hidden: Count, tp: Group, element_bytes: Bytes, *, per_weight: Flops = 6) -> FlopsPerByte:
+    """FLOP of a layer per byte that tensor parallelism sends out of each device: no batch in it.
+
+    Assumes 12 hidden^2 parameters a layer and four all-reduces of the residual stream per layer and step.
+    """
+    return 3*per_weight*hidden/(2*element_bytes*(tp - 1))
+
+
 @formula(chapter="15-tensor-parallelism-linearity", source="shoeybi2019")
 def tensor_parallel_bytes(microbatch_tokens: Ratio, hidden: Count, tp: Count, element_bytes: Bytes,
                           all_reduces: Count) -> Bytes:

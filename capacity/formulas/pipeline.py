@@ -6,7 +6,23 @@ from __future__ import annotations
 
 from ..algebra import maximum, minimum
 from ..grammar import formula
-from ..units import Bytes, Count, Index, Ratio, Seconds
+from ..units import Bytes, Count, Flops, FlopsPerByte, Group, Index, Ratio, Seconds
+
+
+@formula(chapter="06-estimation-discipline", source="narayanan2021")
+def pipeline_bubble(pp: Count, microbatches: Count) -> Ratio:
+    """Idle share of a pipeline step: p - 1 slots of every m + p - 1."""
+    return (pp - 1)/(microbatches + pp - 1)
+
+
+@formula(chapter="02-extended-roofline", source="derived")
+def pp_intensity(hidden: Count, layers: Count, pp: Group, element_bytes: Bytes,
+                 *, per_weight: Flops = 6) -> FlopsPerByte:
+    """FLOP of a stage per byte it sends: one activation forward and one gradient backward per token.
+
+    Assumes 12 hidden^2 parameters a layer; an inner stage.
+    """
+    return 6*per_weight*hidden*layers/(pp*element_bytes)
 
 
 @formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")

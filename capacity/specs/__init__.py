@@ -9,7 +9,7 @@ import difflib
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from pathlib import Path
 
@@ -28,6 +28,18 @@ UNITS |= {"Gb/s": ("bandwidth", 1e9/8), "Tb/s": ("bandwidth", 1e12/8)}
 UNITS |= {unit: ("time", factor) for unit, factor in dict(s=1, ms=1e-3, us=1e-6, ns=1e-9).items()}
 
 
+class Facts(dict):
+    """A dict that stays as it was read: TypeError for what would change it. dict(facts) is a copy that can be."""
+
+    def _refuse(self, *args, **kwargs):
+        raise TypeError("a fact cannot be changed; allowed: dict(...) of these, replace(entry, field=...) of their entry")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self):
+        return Facts, (dict(self),)               # pickle and copy would set item by item
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """What every datum of the book carries: a name, where it was read, and when.
@@ -38,6 +50,8 @@ class Entry:
     assumed  fields that no document gives, with the reason for the value chosen
     read     the date on which the source was read
     note     what a careful reader should know: disagreements, conditions
+
+    Its mappings are read-only (`Facts`).
     """
     name: str = ""
     key: str = field(default="", repr=False)
@@ -46,6 +60,11 @@ class Entry:
     assumed: Mapping = field(default_factory=dict, repr=False, hash=False)
     read: datetime.date | None = field(default=None, repr=False)
     note: str = field(default="", repr=False)
+
+    def __post_init__(self):
+        for f in fields(self):
+            if isinstance(value := getattr(self, f.name), Mapping):
+                object.__setattr__(self, f.name, Facts(value))
 
     def need_source(self):
         """Raise TypeError unless the entry says where it comes from."""

@@ -1,5 +1,4 @@
 """Explorers: what the page draws is what Python draws; bad ones are refused by name; files are the same every time."""
-import contextlib
 import html
 import json
 import math
@@ -8,7 +7,6 @@ import random
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -16,16 +14,16 @@ import pytest
 import sympy as sp
 from sympy.codegen import cfunctions
 
-import browser
 import execute
 from capacity import (GB, MB, TB, Axis, Slider, Y, ceil, day, explore, hour, kB, log2, optimal_segments, recursive_doubling_all_reduce_time,
                       ring_all_reduce_time, show, training_cost, us, where)
-from capacity.pictures.svg import COLORS
+from capacity.pictures import graphs, svg
+from capacity.pictures.shapes import COLORS
 from capacity.pictures.explorer import ROLES
 from capacity.js import function
+from figures import DRAWN, ROOT, alike, opened
 from javascript import number, run
 
-ROOT = Path(__file__).resolve().parents[1]
 N, P, T, eta = sp.symbols("N P T eta", positive=True)
 k = sp.Symbol("k", integer=True, positive=True)
 
@@ -184,13 +182,6 @@ def test_quantities_read_the_same():
     assert not wrong, wrong[:10]
 
 
-def alike(a, b, slack=0.11):
-    """Whether two pieces of markup differ in nothing but the last digit of a coordinate."""
-    pattern = r"-?\d+\.\d(?!\d)"
-    return (re.sub(pattern, "#", a) == re.sub(pattern, "#", b)
-            and all(abs(float(u) - float(v)) < slack for u, v in zip(re.findall(pattern, a), re.findall(pattern, b))))
-
-
 @each_of_the_gallery
 def test_picture_table_and_readouts_are_the_same(name):
     E = GALLERY[name]()
@@ -208,19 +199,15 @@ def test_picture_table_and_readouts_are_the_same(name):
             assert "NaN" not in picture and "undefined" not in picture
 
 
-def numbers_in(svg, attribute):
-    return [float(v) for v in re.findall(rf'<text {attribute}="(-?[\d.]+)"', svg)]
-
-
 @each_of_the_gallery
 @pytest.mark.parametrize("width", [640, 340])
 def test_picture_is_well_formed_and_uncluttered(name, width):
     import xml.etree.ElementTree as ET
     E = GALLERY[name]()
     for v in [E.start] + settings(E.stops, 20, seed=3):
-        if not (svg := E.svg(v, width)):
+        if not (text := E.svg(v, width)):
             continue
-        root = ET.fromstring(svg)
+        root = ET.fromstring(text)
         assert float(root.get("font-size")) >= 11 and root.get("role") == "img" and root.get("aria-label")
         height = float(root.get("height"))
         for t in root.iter("text"):
@@ -240,8 +227,8 @@ def test_labels_stand_on_the_lines_where_there_is_room():
 
 
 def test_end_labels_do_not_overlap():
-    svg = interval().svg()
-    ys = [float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="start" fill="color-mix', svg)]
+    text = interval().svg()
+    ys = [float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="start" fill="color-mix', text)]
     assert len(ys) >= 3 and all(b - a >= 15.9 for a, b in zip(sorted(ys), sorted(ys)[1:]))
 
 
@@ -276,9 +263,9 @@ BAR = dict(title="A claim", y=Y("y"), bars={"b": {"p": P}}, sliders=[Slider(P, 1
 
 @pytest.mark.parametrize("change, said", [
     (dict(title="  "), "title is empty"),
-    (dict(sliders=GOOD["sliders"][:2]), r"no slider for the symbol \\?beta"),
+    (dict(sliders=GOOD["sliders"][:2]), "no slider for the symbol beta of the"),
     (dict(sliders=[*GOOD["sliders"], Slider("P", 2, 4, 2, "again")]), "slider P and slider P both move the symbol P"),
-    (dict(sliders=[*GOOD["sliders"], Slider("n", 2, 4, 2, "again")]), "slider n and the x axis both move"),
+    (dict(sliders=[*GOOD["sliders"], Slider("n", 2, 4, 2, "again")]), "slider n and the x axis n both move the symbol n"),
     (dict(sliders=[*GOOD["sliders"], Slider("gamma", 2, 4, 2)]), "slider gamma is in no expression; the symbols are P, alpha, beta, n"),
     (dict(sliders=[*GOOD["sliders"], Slider(sp.Symbol("z"), 2, 4, 2)]), "slider z is in no expression"),
     (dict(sliders=[Slider("P", 0, 8, 4), *GOOD["sliders"][1:]]), "slider P reaches 0, .*must be above 0"),
@@ -286,7 +273,7 @@ BAR = dict(title="A claim", y=Y("y"), bars={"b": {"p": P}}, sliders=[Slider(P, 1
     (dict(sliders=[Slider("P", choices=[2, 2.5], value=2), *GOOD["sliders"][1:]]), "slider P reaches 2.5, .*whole number"),
     (dict(sliders=[Slider(sp.Symbol("P"), 2, 8, 4), *GOOD["sliders"][1:]]), "slider P is in no expression"),
     (dict(sliders=[GOOD["sliders"][0], Slider("alpha", 1, 2, 1, "same"), Slider("beta", 1, 2, 1, "same")]), "two sliders have the label 'same'"),
-    (dict(x=Axis("m", 1, 10, "m")), "the x axis is in no curve"),
+    (dict(x=Axis("m", 1, 10, "m")), "the x axis m is in no curve; the symbols are P, alpha, beta, n"),
     (dict(x=Axis("n", -1, 10, "n", scale="linear")), "the x axis n reaches -1, .*above 0"),
     (dict(x=None), "curves need x"),
     (dict(x="n"), "x is 'n'; allowed: Axis"),
@@ -403,7 +390,7 @@ def test_file_holds_a_figure_a_table_and_a_picture(name):
 
 
 def test_file_is_the_same_in_every_process():
-    code = ("import sys, hashlib; sys.path[:0] = ['tests', 'tools']; from test_explore import *;"
+    code = ("import sys, hashlib; sys.path[:0] = ['tests', 'tools']; from test_explorer import *;"
             "print([(hashlib.sha256((E.to_html() + str(E.traces())).encode() + E.png()).hexdigest()) for E in (f() for f in GALLERY.values())])")
     runs = [subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
                            env=os.environ | {"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
@@ -429,31 +416,6 @@ def test_every_widget_slider_moves_something(name):
 
 
 # --- without one: a page of nothing but the gallery, in Chromium
-
-def assets():
-    """All styles and scripts, as a page has them: in any order, so here the last first."""
-    files = sorted((ROOT / "capacity/pictures/static").glob("*.[cj]s*"), reverse=True)
-    return "".join(f'<link rel="stylesheet" href="{f.as_uri()}">' if f.suffix == ".css" else f'<script src="{f.as_uri()}"></script>'
-                   for f in files)
-
-
-@contextlib.contextmanager
-def opened(folder, figures, prepare=lambda tab: None):
-    """A page of nothing but these figures in Chromium, its complaints in `errors`. prepare(tab): before it loads."""
-    if not browser.find():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
-    path, shown = folder/"page.html", "\n".join(figure.to_html() for figure in figures)
-    path.write_text(f"""<!doctype html><html data-theme="light"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-        {assets()}<body style="max-width: 46rem; font-family: sans-serif">{shown}</body></html>""", encoding="utf-8")
-    with browser.chromium() as chromium:
-        tab = chromium.new_page(viewport={"width": 1280, "height": 900})
-        tab.errors = []
-        tab.on("pageerror", lambda e: tab.errors.append(str(e)))
-        tab.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
-        prepare(tab)
-        tab.goto(path.as_uri())
-        yield tab
-
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
@@ -500,6 +462,147 @@ def test_text_stays_large_on_a_phone_and_nothing_sticks_out(page):
     assert all(s > .95 for s in sizes), sizes
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     page.set_viewport_size({"width": 1280, "height": 900})
+
+
+# --- the axis rests, the start stays as a ghost, a hair line reads values, the address carries the setting
+
+@each_of_the_gallery
+def test_the_axis_at_rest_is_the_same_and_holds_what_is_drawn(name):
+    E = GALLERY[name]()
+    if not E.y:
+        return
+    at, seen, S = settings(E.stops, 12, seed=5), E.reach(), E.spec()
+    got = run("""const { numbers } = cx.compile(data.S);
+        let seen = cx.reach(data.S, numbers);
+        return [seen, ...data.at.map((v) => { const D = numbers([...v]); D.seen = seen = cx.rest(data.S, D, seen); return [seen, cx.picture(data.S, D, 640)]; })];""",
+              {"S": S, "at": at})
+    assert [number(v) for v in got[0]] == pytest.approx(list(seen), rel=1e-12)
+    for v, (theirs, picture) in zip(at, got[1:]):
+        D = E.numbers(v)
+        D["seen"] = seen = graphs.rest(S, D, seen)
+        assert [number(u) for u in theirs] == pytest.approx(list(seen), rel=1e-12)
+        assert alike(picture, svg.frame(*graphs.picture(S, D, 640)))
+        lo, hi = graphs.grow(S, graphs.NOTHING, D)
+        assert seen[0] <= lo and hi <= seen[1]
+        far = max(abs(lo), abs(hi))
+        assert (lo/seen[0] <= 30.001 and seen[1]/hi <= 30.001) if S["y"]["scale"] == "log" else max(map(abs, seen)) <= 3.001*far
+
+
+def ticks_of(figure):
+    return figure.locator(".cx-picture svg[role=img] > text[text-anchor=end]").all_text_contents()
+
+
+def test_the_axis_rests_while_a_slider_moves(page):
+    figure = page.locator("#ring-and-tree")
+    figure.get_by_role("button", name="Reset").click()
+    seen = [ticks_of(figure)]
+    for key in ["ArrowRight"]*3 + ["ArrowLeft"]*6:
+        figure.get_by_label("ranks").press(key)
+        page.evaluate(DRAWN)
+        seen.append(ticks_of(figure))
+    assert len(seen[0]) >= 4 and all(t == seen[0] for t in seen)
+
+
+def test_the_start_stays_as_a_ghost(page):
+    figure = page.locator("#ring-and-tree")
+    figure.get_by_role("button", name="Reset").click()
+    ghosts, lines = figure.locator('.cx-lines path[stroke-opacity="0.3"]'), figure.locator(".cx-lines path:not([stroke-opacity])")
+    start = lines.evaluate_all("ps => ps.map(p => p.getAttribute('d'))")
+    assert ghosts.count() == 0 and len(start) == 3
+    figure.get_by_label("ranks").press("ArrowRight")
+    page.evaluate(DRAWN)
+    assert ghosts.evaluate_all("ps => ps.map(p => p.getAttribute('d'))") == start      # the axis rests: the ghost is where the start was
+    assert lines.evaluate_all("ps => ps.map(p => p.getAttribute('d'))") != start
+    bars = page.locator("#memory")
+    bars.get_by_label("parameters").press("ArrowLeft")
+    page.evaluate(DRAWN)
+    assert bars.locator('path[stroke-dasharray="2 3"]').count() == 3
+    for f in figure, bars:
+        f.get_by_role("button", name="Reset").click()
+    assert ghosts.count() == 0 == bars.locator('path[stroke-dasharray="2 3"]').count()
+
+
+def hair(figure):
+    return figure.locator(".cx-hair text").all_text_contents()
+
+
+def test_a_hair_line_reads_the_values(page):
+    E, figure = ring_and_tree(), page.locator("#ring-and-tree")
+    figure.get_by_role("button", name="Reset").click()
+    box, told = figure.locator(".cx-picture"), figure.locator(".cx-told")
+    assert hair(figure) == [] and told.inner_text() == "" and told.get_attribute("aria-live") == "polite"
+    for _ in range(9):
+        box.press("ArrowRight")
+    x = E.x.lo*(E.x.hi/E.x.lo)**.68
+    want = [f"{c['label']} {show(float(E.curve(c, None, np.float64(x))), 's')}" for c in E.curves]
+    assert hair(figure) == [show(x, "B"), *want] and told.text_content() == f"message {show(x, 'B')}: {', '.join(want)}"
+    figure.get_by_label("ranks").press("Home")               # another setting; the picture has lost the focus
+    assert hair(figure) == [] and told.text_content() == ""
+    page.evaluate(DRAWN)
+    place = figure.locator("svg[role=img]").bounding_box()
+    page.mouse.move(place["x"] + place["width"]*.4, place["y"] + 100)
+    first = hair(figure)
+    page.mouse.move(place["x"] + place["width"]*.2, place["y"] + 100)
+    assert len(first) == 4 and len(hair(figure)) == 4 and hair(figure) != first
+    page.mouse.move(0, 0)
+    assert hair(figure) == []
+    box.press("ArrowLeft")
+    assert len(hair(figure)) == 4
+    box.press("Escape")
+    assert hair(figure) == [] and page.errors == []
+    assert page.locator("#memory .cx-picture").get_attribute("tabindex") is None          # bars say their values themselves
+    figure.get_by_role("button", name="Reset").click()
+
+
+def test_the_hair_line_stands_where_x_can_be(page):
+    box = page.locator("#steps .cx-picture")
+    for _ in range(3):
+        box.press("ArrowRight")
+    assert page.locator("#steps .cx-hair text").first.text_content() == "56"                # ranks are whole
+    box.press("Escape")
+
+
+def stops_of(tab, name):
+    return [int(v) for v in tab.locator(f"#{name} input").evaluate_all("es => es.map(e => e.value)")]
+
+
+def test_the_address_carries_the_setting(page):
+    E = ring_and_tree()
+    start = [stops.index(s.start) for s, stops in zip(E.sliders, E.stops)]
+    tab, here, errors = page.context.browser.new_page(), page.url.partition("#")[0], []
+    tab.on("pageerror", lambda e: errors.append(str(e)))
+    tab.goto(here)
+    tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowRight")
+    tab.evaluate(DRAWN)
+    asked = f"{here}#ring-and-tree={start[0] + 1}.{start[1]}.{start[2]}"
+    assert tab.url == asked
+    said = tab.locator("#ring-and-tree .cx-read").inner_text()
+    tab.goto("about:blank")
+    tab.goto(asked)                                       # a reader who was sent this address
+    assert stops_of(tab, "ring-and-tree") == [start[0] + 1, *start[1:]] and tab.locator("#ring-and-tree .cx-read").inner_text() == said
+    tab.locator("#ring-and-tree").get_by_role("button", name="Reset").click()
+    assert tab.url == here and stops_of(tab, "ring-and-tree") == start
+    tab.evaluate("location.hash = 'memory=0.3.1'")        # a link on the page itself
+    tab.evaluate(DRAWN)
+    assert stops_of(tab, "memory") == [0, 3, 1] and stops_of(tab, "ring-and-tree") == start
+    for odd in ("ring-and-tree", "section", "ring-and-tree=x.-1.1e9", "ring-and-tree=", "memory2=1.1.1", "%"):
+        tab.goto("about:blank")
+        tab.goto(here + "#" + odd)                        # a place of the page, or nonsense: nothing is moved, nothing is lost
+        assert stops_of(tab, "ring-and-tree") == start and tab.url == here + "#" + odd, odd
+        tab.locator("#memory").get_by_role("button", name="Reset").click()
+        assert tab.url == here + "#" + odd
+    assert errors == []
+    tab.close()
+
+
+def test_the_widget_has_an_axis_at_rest():
+    box = ring_and_tree().widget()
+    slider, picture = box.children[1], box.children[4]
+    ticks = []
+    for i in range(3, 8):
+        slider.index = i
+        ticks.append(re.findall(r'text-anchor="end"[^>]*>(.*?)<', picture.value))
+    assert len(ticks[0]) >= 4 and all(t == ticks[0] for t in ticks)
 
 
 def test_redraw_is_fast(page):
