@@ -3,13 +3,12 @@
 Each is complete where no script runs; `capacity/pictures/static/words.js` makes it answer.
 """
 import html
-import json
 import math
-import re
 
+from ..units import show
+from . import axes
 from . import svg as draw
 from .tables import prose
-from ..units import show
 
 COUNTS = {1: "One quick question", 2: "Two quick questions", 3: "Three quick questions", 4: "Four quick questions",
           5: "Five quick questions"}
@@ -37,7 +36,7 @@ class Scale:
     def ticks(self):
         """[(percent, text), ...] of at most six round values."""
         prefixed = show(1, self.unit) != f"1 {self.unit}".rstrip() or self.unit in ("B", "s", "B/s", "FLOP", "FLOP/s")
-        values = draw.ticks({"lo": self.lo, "hi": self.hi, "scale": self.scale, "unit": self.unit if prefixed else "",
+        values = axes.ticks({"lo": self.lo, "hi": self.hi, "scale": self.scale, "unit": self.unit if prefixed else "",
                              "whole": self.whole}, 6)
         return [[round(self.at(v), 2), show(v, self.unit if prefixed else "")] for v in values]
 
