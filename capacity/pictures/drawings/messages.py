@@ -98,7 +98,7 @@ def all_reduces(W, runs, alpha):
 def buckets(W, counts=(1, 4, 16), backward=100, alpha=5, total=90):
     """Backward above, buckets below: each bucket leaves when its piece of backward is done and the link is free."""
     s = Sketch(W)
-    x = 82 if s.narrow else 104
+    x = 96 if s.narrow else 110
     scale = (W - x - 8)/(backward + alpha + total)
     for row, k in enumerate(counts):
         y, free = 4 + 60*row, 0
@@ -118,8 +118,8 @@ def buckets(W, counts=(1, 4, 16), backward=100, alpha=5, total=90):
 def ring_of_ranks(W, ranks=8):
     """Ranks on a physical ring; a stroke for each message that a link carries at a time."""
     s = Sketch(W)
-    radius, cy = (58, 116) if s.narrow else (72, 128)
-    for side, (title, load, said) in enumerate([("to the neighbor", 1, "one message"),
+    radius, cy = (54, 94) if s.narrow else (64, 104)
+    for side, (title, load, said) in enumerate([("to the neighbor", 1, "1"),
                                                 ("to the far side", ranks//2, f"{ranks//4} each way")]):
         cx = W*(side + .5)/2
         turn = [2*math.pi*r/ranks for r in range(ranks)]
@@ -132,7 +132,5 @@ def ring_of_ranks(W, ranks=8):
             s.rect(u - 12, v - 12, 24, 24, "paper", "other", radius=12)
             s.text(u, v + 5, str(r), size=LEAST, spoken=False)
         s.text(cx, 14, title, bold=True, size=LEAST)
-        s.text(cx, cy + 1, said, size=LEAST, color="network", bold=True)
-        s.text(cx, cy + 18, "on each link", size=LEAST, soft=True)
-    s.low = max(s.low, cy + radius + 16)
+        s.text(cx, cy + radius + 32, f"{said} on each link", size=LEAST)
     return s
