@@ -1,5 +1,4 @@
 # Written by tools/make_stub.py: edit capacity/__init__.py, not this file.
-from .algebra import Fraction as Fraction
 from .algebra import ceil as ceil
 from .algebra import exp as exp
 from .algebra import floor as floor
@@ -233,6 +232,7 @@ from .units import DollarsPerSecond as DollarsPerSecond
 from .units import Flops as Flops
 from .units import FlopsPerByte as FlopsPerByte
 from .units import FlopsPerSecond as FlopsPerSecond
+from .units import Fraction as Fraction
 from .units import GB as GB
 from .units import GFLOPS as GFLOPS
 from .units import GiB as GiB

@@ -115,8 +115,13 @@ def test_readouts_are_those_of_the_timeline():
     assert E.words(0).count("<strong>") == 5 and "Peak activations by device: 5, 5, 5, 5; at most <strong>5</strong>." in E.words(0)
 
 
+def test_what_lies_between_two_numbers_is_rounded_up_in_spite_of_floats():
+    E = explore_schedules("tie", [gpipe(2, 16)], title="t", W=(.1, 3, .3))
+    assert E.timeline().idle("ideal") < .0625 == Fraction(1, 16) and E.line(0)[5] == "6.3 %"
+
+
 def math_round(x, digits):
-    return np.floor(x*10**digits + .5)/10**digits
+    return np.floor(x*10**digits + .5 + 1e-9)/10**digits
 
 
 # --- pictures

@@ -133,6 +133,13 @@ def test_a_figure_whose_words_would_touch_has_no_narrow_form():
     assert squeezed(fig) == "" and "cx-narrow" not in inline(fig)
 
 
+def test_labels_of_an_older_layout_do_not_touch():
+    """A wide axis has ticks that a narrow one has not; their labels stay behind and are not seen."""
+    fig, ax = plt.subplots()
+    ax.plot([1, 2, 300], [.1, .2, .4])
+    assert "cx-narrow" in inline(fig)
+
+
 def test_labels_make_room_in_a_narrow_figure():
     fig, ax = plt.subplots()
     ax.set_xticks(range(10), [f"word {k}" for k in range(10)])

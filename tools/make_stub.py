@@ -22,8 +22,8 @@ def text():
 
 
 def _word_home(name):
-    from capacity import algebra
-    return "algebra" if hasattr(algebra, name) else "units"
+    from capacity import units
+    return "units" if getattr(units, name, None) is getattr(capacity, name) else "algebra"
 
 
 def main():

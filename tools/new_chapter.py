@@ -6,7 +6,6 @@ What it writes executes and folds; every line in angle brackets is yours to repl
 """
 import re
 import sys
-from pathlib import Path
 
 import nbformat
 from execute import ROOT, dumps, normalise
@@ -30,9 +29,9 @@ def thing(W):
 drawing("{slug}-thing", thing, title="<What the picture shows, as a sentence>",
         alt="<What a reader who cannot see it would miss>")"""),
     ("code", """# guess
-mine = guess("{slug}", 10, "<unit>", question="<What do you expect?>",
-             lo=1, hi=1000)
-mine"""),
+my_guess = 10
+guess("{slug}", my_guess, "units", question="<What do you expect?>",
+      lo=1, hi=1000, scale="log")"""),
     ("markdown", """:::{{admonition}} The answer
 :class: answer
 <At most sixty words; the same model and the same numbers as in Remember.>

@@ -23,7 +23,7 @@ import re
 from ..witness.schedule import simulate
 from .axes import nice_step
 from .explorer import Slider
-from .shapes import Group, Path, Rect, Text, legend, width, wrapped
+from .shapes import Group, Path, Rect, Text, legend, width
 from .svg import LAB, attribute, frame, short, slug
 
 DEVICES, SCHEDULES, LONGEST = 16, 64, 4096        # the most devices, schedules and slots of a device in an explorer
@@ -405,12 +405,12 @@ def numbers(timeline):
 
 
 def number(x):
-    """At most two decimals, '4.33'."""
-    return f"{math.floor(100*x + .5)/100:.12g}"
+    """At most two decimals, '4.33'; what lies between two is rounded up, though a float be a little less."""
+    return f"{math.floor(100*x + .5 + 1e-9)/100:.12g}"
 
 
 def percent(x):
-    return f"{math.floor(1000*x + .5)/10:.12g} %"
+    return f"{math.floor(1000*x + .5 + 1e-9)/10:.12g} %"
 
 
 def says(D):

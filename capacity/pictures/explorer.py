@@ -516,13 +516,13 @@ class Explorer:
         return self._drawn(self.numbers(setting), width)
 
     def reach(self):
-        """(lo, hi) of all that the axis of values holds where one slider alone is at an end."""
-        seen = graphs.NOTHING
-        if self.y and len(self.sliders)*len(self.curves) < 40:
+        """(lo, hi) of what the axis of values holds at the start: what one slider alone reaches, if that is not far."""
+        S, seen = self._spec, graphs.NOTHING
+        if len(self.sliders)*len(self.curves) < 40:
             for i, stops in enumerate(self.stops):
                 for end in stops[0], stops[-1]:
-                    seen = graphs.grow(self._spec, seen, self.numbers([*self.start[:i], end, *self.start[i + 1:]]))
-        return seen
+                    seen = graphs.grow(S, seen, self.numbers([*self.start[:i], end, *self.start[i + 1:]]))
+        return graphs.rest(S, self.numbers(), seen, 10 if S["y"]["scale"] == "log" else 1.5)
 
     def _drawn(self, D, width=640):
         return frame(*graphs.picture(self._spec, D, width)) if self.y else ""
@@ -569,7 +569,7 @@ class Explorer:
             description=s["label"], style={"description_width": "11em"}, layout=wide)
             for s in self._spec["sliders"]]
         title = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>")
-        picture, table, seen = W.HTML(), W.HTML(), [self.reach()]
+        picture, table, seen = W.HTML(), W.HTML(), [self.reach() if self.y else None]
         drawer = W.Accordion([table], titles=("Values as a table",), layout=wide)
 
         def redraw(_=None):                   # one message a move; the table only while it is seen

@@ -36,17 +36,18 @@ def grow(S, seen, D):
     return min([seen[0], *values]), max([seen[1], *values])
 
 
-def rest(S, D, seen):
+def rest(S, D, seen, many=None):
     """What the axis holds at D after `seen`, for D["seen"]: so that it rests while a slider moves.
 
-    Where that is more than thirty times (log) or three times (linear) what is drawn at D, it becomes ten times or
-    twice that, lest the picture be too small to see.
+    Where that is more than `many` times what is drawn at D (thirty times on a log axis, three times on a linear one),
+    it becomes ten times that, or half more, lest the picture be too small to see.
     """
     (a, b), (lo, hi) = grow(S, NOTHING, D), grow(S, seen, D)
-    far = max(abs(a), abs(b))
     if S["y"]["scale"] == "log":
-        return a/10 if lo < a/30 else lo, 10*b if hi > 30*b else hi
-    return -2*far if lo < -3*far else lo, 2*far if hi > 3*far else hi
+        many = many or 30
+        return a/10 if lo < a/many else lo, 10*b if hi > many*b else hi
+    many, far = many or 3, max(abs(a), abs(b))
+    return -1.5*far if lo < -many*far else lo, 1.5*far if hi > many*far else hi
 
 
 # ---- lines and points --------------------------------------------------------------------------

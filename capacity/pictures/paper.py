@@ -13,7 +13,7 @@ from matplotlib.path import Path as Outline
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D, ScaledTranslation
 
-from .shapes import COLORS, FONT, Group, Path, Rect, Text, role_of, wrapped
+from .shapes import COLORS, FONT, Group, Path, Text, role_of, wrapped
 
 INCHES, NARROW = 6.4, .9        # of a picture; of a letter
 CODES = {"M": Outline.MOVETO, "C": Outline.CURVE4, "Z": Outline.CLOSEPOLY}

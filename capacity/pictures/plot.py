@@ -152,7 +152,8 @@ def _thinned(fig, texts, hidden):
                 hidden += [t for k, t in enumerate(labels) if k % step]
                 for t in hidden:
                     t.set_visible(False)
-    ticks = {t for a in axes for k in (*a.get_major_ticks(), *a.get_minor_ticks()) for t in (k.label1, k.label2)}
+    ticks = {t for a in axes for k in (*a.majorTicks, *a.minorTicks)         # of older layouts too
+             for t in (k.label1, k.label2)}
     return not _touch([*(t for a in axes for t in _labels(a)), *(t for t in texts if t not in ticks)])
 
 

@@ -7,7 +7,7 @@ import math
 import re
 from html import escape
 
-from .shapes import COLORS, FONT, Group, Path, Rect, Text, role_of, width  # noqa: F401  (width: for those who import it here)
+from .shapes import COLORS, FONT, Group, Path, Rect, Text, role_of
 
 PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))"
 HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4" stroke-linejoin="round"'
@@ -120,15 +120,5 @@ LAB = """<style>
 .cx-lab :is(th, td) { padding: .1em 1em .1em 0; text-align: left; }
 [data-jp-theme-light="false"] .cx-lab { --cx-compute: #5CB3F2; --cx-network: #FF8A47;
   --cx-memory: #35C79B; --cx-measured: #EBA3CB; --cx-limit: #F2BD3E; --cx-idle: #A8A8A8;
-  --cx-on-compute: #111; }
+  --cx-on-compute: #111; --cx-r0: #5CB3F2; --cx-r1: #35C79B; --cx-r2: #F2BD3E; --cx-r3: #EBA3CB; }
 </style>"""                     # of a figure in JupyterLab
-
-
-# ---- until diagram.py draws shapes ---------------------------------------------------------------
-def words(x, y, text, anchor="start", more=""):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{escape(text)}</text>'
-
-
-def stroke(d, color, weight, dash="", more=""):
-    return (f'<path d="{d}" stroke="{color}" stroke-width="{weight}" '
-            f'stroke-dasharray="{dash}" {more}/>')

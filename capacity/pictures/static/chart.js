@@ -46,7 +46,7 @@ addEventListener("DOMContentLoaded", () => {
   }
 
   // ---- words
-  const number = (x) => String(Math.floor(100*x + .5)/100), percent = (x) => Math.floor(1000*x + .5)/10 + " %";
+  const number = (x) => String(Math.floor(100*x + .5 + 1e-9)/100), percent = (x) => Math.floor(1000*x + .5 + 1e-9)/10 + " %";
   function says(D) {
     const total = D.bars.length*D.makespan, idle = total - D.work;
     return [number(D.makespan), percent(idle/total), percent(idle/D.work), number(D.span), number(D.top)];

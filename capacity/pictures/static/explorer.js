@@ -294,24 +294,24 @@ addEventListener("DOMContentLoaded", () => {
     return { numbers, at };
   }
 
-  // ---- the axis rests: it holds what any one slider reaches from the start and what was seen, until that is more than thirty
-  // ---- times (log) or three times (linear) what is drawn now; then ten times and twice that, lest it be too small to see
+  // ---- the axis rests: it holds what any one slider reaches from the start, and what was seen. Where that is more than thirty
+  // ---- times (log) or three times (linear) what is drawn now, only ten times or half more, lest that be too small to see
   function grow(S, [lo, hi], D) {
     for (const u of [...D.curves.flat(), ...D.points.map((p) => p[1]), ...D.bars.map(sum), ...(S.limit ? [D.limit] : [])])
       if (isFinite(u) && (u > 0 || S.y.scale !== "log")) { lo = Math.min(lo, u); hi = Math.max(hi, u); }
     return [lo, hi];
   }
-  function rest(S, D, seen) {
-    if (!S.y) return seen;
+  function rest(S, D, seen, many = S.y.scale === "log" ? 30 : 3) {
     const [a, b] = grow(S, [Infinity, -Infinity], D), [lo, hi] = grow(S, seen, D), far = Math.max(Math.abs(a), Math.abs(b));
-    if (S.y.scale === "log") return [lo < a/30 ? a/10 : lo, hi > 30*b ? 10*b : hi];
-    return [lo < -3*far ? -2*far : lo, hi > 3*far ? 2*far : hi];
+    if (S.y.scale === "log") return [lo < a/many ? a/10 : lo, hi > many*b ? 10*b : hi];
+    return [lo < -many*far ? -1.5*far : lo, hi > many*far ? 1.5*far : hi];
   }
   function reach(S, numbers) {
-    const start = S.sliders.map((s) => s.stops[s.at]), some = S.y && S.sliders.length*S.curves.length < 40;
+    const start = S.sliders.map((s) => s.stops[s.at]);
     let seen = [Infinity, -Infinity];
-    if (some) S.sliders.forEach(({ stops }, i) => [stops[0], stops.at(-1)].forEach((u) => { seen = grow(S, seen, numbers(start.map((w, k) => (k === i ? u : w)))); }));
-    return seen;
+    if (S.sliders.length*S.curves.length < 40)
+      S.sliders.forEach(({ stops }, i) => [stops[0], stops.at(-1)].forEach((u) => { seen = grow(S, seen, numbers(start.map((w, k) => (k === i ? u : w)))); }));
+    return rest(S, numbers(start), seen, S.y.scale === "log" ? 10 : 1.5);
   }
 
   // ---- the live figure
@@ -335,12 +335,12 @@ addEventListener("DOMContentLoaded", () => {
     });
     const moved = () => sliders.some(({ input }, i) => Number(input.value) !== S.sliders[i].at);
     const reset = el("button", { type: "button" }, "Reset");
-    reset.addEventListener("click", () => { sliders.forEach((s) => s.reset()); seen = reach(S, numbers); tell(); draw(); });
+    reset.addEventListener("click", () => { sliders.forEach((s) => s.reset()); seen = S.y && reach(S, numbers); tell(); draw(); });
     if (details) details.addEventListener("toggle", draw);
     figure.replaceChildren(el("figcaption", {}, S.title), controls, box, said, el("div", { class: "cx-foot" }, details, reset));
 
     const start = numbers(S.sliders.map((s) => s.stops[s.at]));
-    let queued = false, W = 0, seen = reach(S, numbers), field = null, place = null;
+    let queued = false, W = 0, seen = S.y && reach(S, numbers), field = null, place = null;
 
     // ---- a hair line: the values of all curves where the pointer or the arrow keys are
     const told = el("p", { class: "cx-told", "aria-live": "polite" });
@@ -401,7 +401,7 @@ addEventListener("DOMContentLoaded", () => {
     function draw() {
       sliders.forEach((s) => s.read());
       const D = numbers(v), says = readouts(S, D);
-      D.seen = seen = rest(S, D, seen);
+      if (S.y) D.seen = seen = rest(S, D, seen);
       if (moved()) D.ghost = start;
       box.innerHTML = drawn(S, D, W);
       field = D.field;
