@@ -94,6 +94,8 @@ class Table:
                 inner = prose(text)
                 if k == self.bar:
                     inner = f'<span class="cx-barred"><b>{inner}</b><i style="--part:{self.lengths[i]/most:.4f}"></i></span>'
+                elif re.search(r"<|\\\(", inner):                    # on a phone a cell is a flex box: one item
+                    inner = f"<span>{inner}</span>"
                 label = html.escape(re.sub(r"[$`\\]", "", self.head[k]))
                 cells += f'<td{_class("bar" if k == self.bar else side[k])} data-label="{label}">{inner}</td>'
             body += f'<tr{" class=cx-mark" if i == self.mark else ""}>{cells}</tr>'
