@@ -504,7 +504,7 @@ def picture(S, i, chart, D, W):
     for (color, c), d in paths.items():
         out += (f'<path class="cx-op" d="{d}" fill="{ink(color)}" fill-opacity="{PALE[c]}" stroke="{draw.PAPER}" '
                 f'stroke-width="{.5 if x1 - x0 < 8*long else 1}"/>')
-    return draw.frame(S, W, y1 + 44, out + labels, fill(S["said"][0], S["list"][i]["at"], D))
+    return draw.framed(S, W, y1 + 44, out + labels, fill(S["said"][0], S["list"][i]["at"], D))
 
 
 def _step(hi, n):

@@ -34,7 +34,7 @@ from ..units import Unit, show
 POINTS = 120                                              # of each curve
 PALETTE = ["compute", "network", "memory", "measured", "limit", "other", "idle"]
 DASHES = ["", "8 4", "2 3", "10 4 2 4", "4 3", "14 4", "6 3 2 3 2 3"]
-ROLES = list(draw.COLORS) + ["other"]
+ROLES = PALETTE
 
 
 def _finite(who, **values):

@@ -393,7 +393,7 @@ def picture(S, k, W):
     top = top + 4 if S["links"] else 0
     inner = (f'{head}<g transform="translate(0 {top})">{"".join(map(_svg, grid))}'
              f'<g class="cx-arrows">{"".join(map(_svg, arrows))}</g></g>')
-    return draw.frame(S, W, top + height, inner, S["says"][k])
+    return draw.framed(S, W, top + height, inner, S["says"][k])
 
 
 def _svg(shape):

@@ -14,8 +14,7 @@ from matplotlib.ticker import FuncFormatter
 from ..units import show
 from . import svg as draw
 
-COLOR = dict(compute="#0072B2", memory="#009E73", network="#D55E00", idle="#999999", measured="#CC79A7",
-             limit="#E69F00", other="#000000")          # Okabe-Ito: distinct to colour-blind readers
+COLOR = {k: draw.COLORS[k] for k in ("compute", "memory", "network", "idle", "measured", "limit")} | {"other": "#000000"}
 STYLE = {
     "figure.figsize": (6.4, 3.6), "figure.dpi": 100, "figure.facecolor": "none", "savefig.facecolor": "none",
     "savefig.bbox": "tight", "axes.facecolor": "none", "font.size": 11,
@@ -45,7 +44,7 @@ def label(ax, line, text, at=-1, dx=5, dy=0, **style):
 
 
 # ---- matplotlib figures as themable SVG --------------------------------------------------------------
-THEME = {**{v.lower(): f"var(--cx-{k},{v})" for k, v in draw.COLORS.items()}, "#000000": "currentColor",
+THEME = {**{v.lower(): f"var(--cx-{k},{v})" for k, v in COLOR.items()}, "#000000": "currentColor",
          "#ffffff": draw.PAPER}
 
 

@@ -6,11 +6,11 @@ never scaled: a picture is made anew for each width.
 
 Roles: compute network memory measured limit idle (the book's colours), rank0 rank1 rank2 rank3 (devices), other (the
 page's text), paper (its background); "" is none.  Words in a role's colour are drawn towards the page's own, so that
-they can be read; on:ROLE is the colour of words that stand on a filled ROLE.
+they can be read; on:ROLE is the colour of words that stand on a filled ROLE.  Any other role is refused.
 """
 from typing import NamedTuple
 
-FONT = 12.5                     # height of text
+FONT, ROW = 12.5, 19            # height of text, of a row of a legend
 COLORS = {"compute": "#0072B2", "network": "#D55E00", "memory": "#009E73", "measured": "#CC79A7", "limit": "#E69F00",
           "idle": "#999999", "rank0": "#0072B2", "rank1": "#009E73", "rank2": "#E69F00", "rank3": "#CC79A7"}
 
@@ -28,6 +28,7 @@ class Rect(NamedTuple):
     weight: float = 1
     dash: str = ""
     radius: float = 0
+    title: str = ""                 # what a pointer that rests on it is told; nothing on paper
 
 
 class Path(NamedTuple):
@@ -57,7 +58,7 @@ class Text(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Shapes moved by (x, y); a style sheet or a script may call them by name; clip cuts them to (w, h)."""
+    """Shapes moved by (x, y); a style sheet or a script may call them by name; clip = (w, h) cuts them there."""
     shapes: list
     x: float = 0
     y: float = 0
@@ -65,7 +66,29 @@ class Group(NamedTuple):
     clip: tuple | None = None
 
 
+def role_of(role):
+    """ROLE for ROLE and for on:ROLE.  ValueError naming one that has no colour."""
+    name = role.removeprefix("on:")
+    if name not in (*COLORS, "other", "paper"):
+        raise ValueError(f"role {role!r}; allowed: {', '.join(COLORS)}, other, paper, and on: before each")
+    return name
+
+
 def width(text, size=FONT):
     """A fair guess of how wide `text` is: a browser may use any font, and Python has none."""
     return size*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@"
                     else .69 if "A" <= c <= "Z" else .58 for c in text)
+
+
+def legend(items, W):
+    """(shapes, height): rows of 'sample, name' that fill the width W; items: (label, role, dash), dash None: a block."""
+    out, x, y = [], 0, 13
+    for label, role, dash in items:
+        w, block = 30 + width(label), dash is None
+        if x and x + w > W:
+            x, y = 0, y + ROW
+        out.append(Rect(x, y - 10, 12, 12, role, radius=2) if block
+                   else Path(f"M{x:.1f} {y - 4}h24", line=role, weight=2.5, dash=dash))
+        out.append(Text(x + (18 if block else 30), y, label))
+        x += w + (6 if block else 18)
+    return out, y + 9

@@ -1,29 +1,100 @@
-"""The picture of an explorer as SVG text, its table and its readouts, from numbers.
+"""The painter of shapes as SVG text, and what a figure in HTML needs around it.
 
-`capacity/pictures/static/explorer.js` is the same code in JavaScript, function by function: a reader sees one
-picture with a kernel and without. A test compares the two. Nothing here knows sympy or widgets.
-
-A specification S is the dict of Explorer.spec(); the numbers D are those of Explorer.numbers().
-Lengths are pixels: W is the width of the picture, and one unit of the SVG is one pixel, so text
-never shrinks.
+`static/cx.js` paints the same shapes to the same text in JavaScript; a test compares them.
 """
 import json
 import math
 import re
 from html import escape
 
-from . import shapes
 from ..units import show
+from .shapes import COLORS, FONT, Group, Path, Rect, Text, role_of, width  # noqa: F401  (width: for those who import it here)
 
-FONT, ROW = 12.5, 19            # height of text, of a row of the legend
-WIDE = 520                      # from this width on, names stand beside the lines
-YEAR = 365.25*86400
-LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000] \
-    + [YEAR*m for m in (2, 10, 100, 1e3, 1e4, 1e5)]
-FINE = [60*m for m in (1, 2, 5, 10, 20, 40)] + [3600*m for m in (1, 2, 5, 10, 20)] \
-    + [86400*m for m in (2, 5, 10, 20, 50, 100, 200)] + [YEAR*m for m in (1, 2, 5, 10, 20, 50, 100)]
+PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))"
+HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4" stroke-linejoin="round"'
 
 
+# ---- roles as colours --------------------------------------------------------------------------
+def ink(role):
+    """The colour of what is filled or drawn in a role.  ValueError for a role without a colour."""
+    if role.startswith("on:"):
+        return on(role_of(role))
+    if role_of(role) in ("other", "paper"):
+        return "currentColor" if role == "other" else PAPER
+    return f"var(--cx-{role.replace('rank', 'r')},{COLORS[role]})"
+
+
+def pen(role):
+    """The colour for text: the role's, drawn towards the page's own so that it can be read."""
+    return f"color-mix(in srgb,{ink(role)} 58%,currentColor)" if role in COLORS else ink(role)
+
+
+def on(role):
+    """The colour for text that stands on a filled role."""
+    return {"compute": "var(--cx-on-compute,#fff)", "rank0": "var(--cx-on-compute,#fff)", "other": PAPER,
+            "paper": "currentColor"}.get(role, "#111")
+
+
+# ---- shapes as text ----------------------------------------------------------------------------
+def paint(shapes):
+    """Shapes as SVG text, in their order.  ValueError for a role without a colour."""
+    return "".join(PAINT[type(shape)](shape) for shape in shapes)
+
+
+def frame(shapes, W, H, label):
+    """Shapes as a picture of W by H pixels that is read out as `label`."""
+    return (f'<svg viewBox="0 0 {W} {math.ceil(H)}" width="{W}" height="{math.ceil(H)}" role="img" fill="none" '
+            f'font-size="{FONT}" aria-label="{escape(label)}">{paint(shapes)}</svg>')
+
+
+def _fill(color, opacity):
+    return f' fill="{color}"' + (f' fill-opacity="{opacity:g}"' if opacity != 1 else "")
+
+
+def _style(s):
+    """Fill and outline of a Rect or Path."""
+    out = _fill(ink(s.fill), s.opacity) if s.fill else ""
+    if s.line:
+        out += f' stroke="{ink(s.line)}" stroke-width="{s.weight:g}"'
+        out += f' stroke-opacity="{s.line_opacity:g}"' if s.line_opacity != 1 else ""
+        out += f' stroke-dasharray="{s.dash}"' if s.dash else ""
+    return out
+
+
+def _rect(s):
+    rx = f' rx="{s.radius:g}"' if s.radius else ""
+    end = f"><title>{escape(s.title)}</title></rect>" if s.title else "/>"
+    return f'<rect x="{s.x:.1f}" y="{s.y:.1f}" width="{s.w:.1f}" height="{s.h:.1f}"{rx}{_style(s)}{end}'
+
+
+def _path(s):
+    return f'<path d="{s.d}"{_style(s)}/>'
+
+
+def _text(s):
+    more = f' font-size="{s.size:g}"' if s.size != FONT else ""
+    more += ' font-weight="600"' if s.bold else ""
+    more += ' font-style="italic" font-family="Georgia,serif"' if s.italic else ""
+    more += f" {HALO}" if s.halo else ""
+    more += "" if s.spoken else ' aria-hidden="true"'
+    return (f'<text x="{s.x:.1f}" y="{s.y:.1f}" text-anchor="{s.anchor}"{_fill(pen(s.color), s.opacity)}{more}>'
+            f"{escape(s.text)}</text>")
+
+
+def _group(s):
+    name = f' class="{s.name}"' if s.name else ""
+    if s.clip:
+        w, h = s.clip
+        return (f'<svg{name} x="{s.x:.1f}" y="{s.y:.1f}" width="{w:.1f}" height="{h:.1f}" stroke-linejoin="round">'
+                f"{paint(s.shapes)}</svg>")
+    move = f' transform="translate({s.x:.1f} {s.y:.1f})"' if s.x or s.y else ""
+    return f"<g{name}{move}>{paint(s.shapes)}</g>"
+
+
+PAINT = {Rect: _rect, Path: _path, Text: _text, Group: _group}
+
+
+# ---- figures in HTML ---------------------------------------------------------------------------
 def slug(kind, name):
     """`name`, if it can be the id of a figure; ValueError naming it otherwise."""
     if not (isinstance(name, str) and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)):
@@ -35,6 +106,10 @@ def attribute(spec):
     """A specification as JSON inside data-spec='...'."""
     text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
     return text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+
+def short(v):
+    """A float as JSON writes it shortest."""
+    return int(v) if v == int(v) and abs(v) < 2**53 else v
 
 
 LAB = """<style>
@@ -50,13 +125,17 @@ LAB = """<style>
 </style>"""                     # of a figure in JupyterLab
 
 
+ROW, WIDE = 19, 520
+BLACK = 'fill="currentColor"'
+SOFT, BOLD = f'{BLACK} fill-opacity=".8"', f'{BLACK} font-weight="600" {HALO}'
+YEAR = 365.25*86400
+LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000] \
+    + [YEAR*m for m in (2, 10, 100, 1e3, 1e4, 1e5)]
+FINE = [60*m for m in (1, 2, 5, 10, 20, 40)] + [3600*m for m in (1, 2, 5, 10, 20)] \
+    + [86400*m for m in (2, 5, 10, 20, 50, 100, 200)] + [YEAR*m for m in (1, 2, 5, 10, 20, 50, 100)]
+
+
 # ---- numbers on an axis ------------------------------------------------------------------------
-def width(text):
-    """A fair guess of how wide `text` is: a browser may use any font, and Python has none."""
-    return FONT*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@"
-                    else .69 if "A" <= c <= "Z" else .58 for c in text)
-
-
 def ten(power):
     return float(f"1e{power}")
 
@@ -132,29 +211,6 @@ def scaler(axis, lo, hi, a, b):
     return lambda v: a + (f(v) - u)*k
 
 
-# ---- pieces of SVG -----------------------------------------------------------------------------
-COLORS = {"compute": "#0072B2", "network": "#D55E00", "memory": "#009E73", "measured": "#CC79A7",
-          "limit": "#E69F00", "idle": "#999999"}        # as capacity.pictures.plot, which loads matplotlib
-PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))"
-HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4" stroke-linejoin="round"'
-BLACK = 'fill="currentColor"'
-SOFT, BOLD = f'{BLACK} fill-opacity=".8"', f'{BLACK} font-weight="600" {HALO}'
-
-
-def ink(color):
-    return "currentColor" if color == "other" else f"var(--cx-{color},{COLORS[color]})"
-
-
-def pen(color):
-    """The colour for text: the line's, drawn towards the page's own so that it can be read."""
-    return ink(color) if color == "other" else f"color-mix(in srgb,{ink(color)} 58%,currentColor)"
-
-
-def on(color):
-    """The colour for text that stands on a filled bar."""
-    return {"compute": "var(--cx-on-compute,#fff)", "other": PAPER}.get(color, "#111")
-
-
 def words(x, y, text, anchor="start", more=""):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{escape(text)}</text>'
 
@@ -164,7 +220,7 @@ def stroke(d, color, weight, dash="", more=""):
             f'stroke-dasharray="{dash}" {more}/>')
 
 
-def frame(S, W, H, inner, says):
+def framed(S, W, H, inner, says):
     return (f'<svg viewBox="0 0 {W} {H:.0f}" width="{W}" height="{H:.0f}" role="img" fill="none" '
             f'font-size="{FONT}" aria-label="{escape(S["title"] + ". " + says)}">{inner}</svg>')
 
@@ -276,7 +332,7 @@ def lines(S, D, W):
                 out += stroke(d, ink(color), 1, more='stroke-opacity="0.6"')
             out += words(x1 + 10, v + 4, name, more=f'fill="{pen(color)}"')
     out += dots(S, D, X, Y, x0, x1, y0, y1, marks)
-    return frame(S, W, y1 + 44, out, "; ".join(says))
+    return framed(S, W, y1 + 44, out, "; ".join(says))
 
 
 SIDES = (("start", 9, 4), ("end", -9, 4), ("middle", 0, -10), ("middle", 0, 19),
@@ -363,7 +419,7 @@ def bars(S, D, W):
         cut += words(X(at) + 7, v + 20, show(total, unit), more=BOLD)
     out += f'<g class="cx-lines">{inner}</g>{cut}'
     says = "; ".join(f"{n}: {show(t, unit)}" for n, t in zip(names, totals))
-    return frame(S, W, y1 + 44, out, says)
+    return framed(S, W, y1 + 44, out, says)
 
 
 def picture(S, D, W=640):
@@ -407,43 +463,3 @@ def rows(S, D, values_at):
                  for p, (u, v) in zip(S["points"], D["points"])]
     head = row((S.get("x") or S["y"])["label"], [c["label"] for c in columns], "", "col", "th")
     return f"<thead>{head}</thead><tbody>{''.join(body)}</tbody>"
-
-
-# ---- the painter: shapes become SVG ------------------------------------------------------------
-def paint(picture):
-    """A list of shapes as SVG text, in the colours of the page."""
-    return "".join(map(_paint, picture))
-
-
-def _paint(s):
-    def tint(role):
-        return "none" if not role else "currentColor" if role == "other" else PAPER if role == "paper" \
-            else f"var(--cx-{role},{shapes.COLORS[role]})"
-
-    def more():
-        out = f' fill="{tint(s.fill)}"' if s.fill else ' fill="none"'
-        out += f' fill-opacity="{s.opacity:g}"' if s.fill and s.opacity != 1 else ""
-        if s.line:
-            out += f' stroke="{tint(s.line)}"'
-            out += f' stroke-opacity="{s.line_opacity:g}"' if s.line_opacity != 1 else ""
-            out += f' stroke-width="{s.weight:g}"' if s.weight != 1 else ""
-            out += f' stroke-dasharray="{s.dash}"' if s.dash else ""
-        return out
-    if isinstance(s, shapes.Rect):
-        radius = f' rx="{s.radius:g}"' if s.radius else ""
-        return f'<rect x="{s.x:.5g}" y="{s.y:.5g}" width="{s.w:.5g}" height="{s.h:.5g}"{radius}{more()}/>'
-    if isinstance(s, shapes.Path):
-        return f'<path d="{s.d}"{more()}/>'
-    if isinstance(s, shapes.Text):
-        role, on_role = s.color, s.color.removeprefix("on:")
-        mixed = f"color-mix(in srgb,{tint(on_role)} 58%,currentColor)"
-        mixed = tint(on_role) if on_role in ("other", "paper") else mixed
-        fill = mixed if role == on_role else on({"rank0": "compute"}.get(on_role, on_role))
-        out = f' fill="{fill}"' + (f' fill-opacity="{s.opacity:g}"' if s.opacity != 1 else "")
-        out += (f' font-size="{s.size:g}"' if s.size != FONT else "") + (' font-weight="600"' if s.bold else "")
-        out += ' font-style="italic" font-family="Georgia,serif"' if s.italic else ""
-        out += f" {HALO}" if s.halo else ""
-        out += "" if s.spoken else ' aria-hidden="true"'
-        return f'<text x="{s.x:.5g}" y="{s.y:.5g}" text-anchor="{s.anchor}"{out}>{escape(s.text)}</text>'
-    name = f' class="{s.name}"' if s.name else ""
-    return f'<g{name} transform="translate({s.x:g} {s.y:g})">{paint(s.shapes)}</g>'
