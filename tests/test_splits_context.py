@@ -7,10 +7,10 @@ import pytest
 
 from capacity import ring_attention_bytes, ulysses_bytes
 from capacity.witness import tiny
-from capacity.witness.spmd import ProgramError, run
+from capacity.witness.spmd import Each, ProgramError, run
 from capacity.witness.splits import context
 from capacity.witness.splits.context import (State, contiguous, gathered_attention, hybrid, merge, ring_attention, running, see,
-                                     striped, tiled, ulysses, zigzag)
+                                             shard, striped, tiled, ulysses, zigzag)
 
 LAYOUTS = [contiguous, zigzag, striped]
 
@@ -30,13 +30,18 @@ def model(heads=4, kv_heads=4, length=16):
     return w, tokens, targets, (total, back())
 
 
+def trained(w, tokens, targets, places, method):
+    P = len(places)
+    return run(context.loss, [w]*P, Each([shard((tokens, targets), r, places) for r in range(P)]), places, method)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("P", [1, 2, 4])
 @pytest.mark.parametrize("method", [ring_attention, gathered_attention, ulysses])
 @pytest.mark.parametrize("heads, kv_heads", [(4, 4), (8, 4)])
 def test_loss_and_every_gradient(layout, P, method, heads, kv_heads):
     w, tokens, targets, want = model(heads, kv_heads)
-    for got in run(context.loss, [tokens]*P, targets, w, layout(16, P), method).results:
+    for got in trained(w, tokens, targets, layout(16, P), method).results:
         same(got, want)
 
 
@@ -45,14 +50,14 @@ def test_loss_and_every_gradient(layout, P, method, heads, kv_heads):
 def test_a_ring_of_any_size_with_one_key_head(P, method):
     w, tokens, targets, want = model(4, 1, 2*P)
     for layout in LAYOUTS:
-        same(run(context.loss, [tokens]*P, targets, w, layout(2*P, P), method).results[0], want)
+        same(trained(w, tokens, targets, layout(2*P, P), method).results[0], want)
 
 
 @pytest.mark.parametrize("inner, P", [(1, 4), (2, 4), (4, 4), (2, 8), (4, 8)])
 def test_hybrid(inner, P):
     w, tokens, targets, want = model(8, 4, 16)
     for layout in LAYOUTS:
-        same(run(context.loss, [tokens]*P, targets, w, layout(16, P), hybrid(inner)).results[P - 1], want)
+        same(trained(w, tokens, targets, layout(16, P), hybrid(inner)).results[P - 1], want)
 
 
 def test_tiles_are_attention():
@@ -139,7 +144,7 @@ def test_must_fail_without_the_guard(monkeypatch):
     monkeypatch.setattr(context, "finite", lambda m: m)
     with warnings.catch_warnings():                       # ranks do not inherit np.errstate
         warnings.simplefilter("ignore")
-        total, gradients = run(context.loss, [tokens]*4, targets, w, contiguous(16, 4), ring_attention).results[0]
+        total, gradients = trained(w, tokens, targets, contiguous(16, 4), ring_attention).results[0]
     assert np.isnan(total) and np.isnan(gradients["0.q"]).any()
 
 
@@ -150,7 +155,7 @@ def test_must_fail_with_positions_counted_from_zero_on_every_rank():
         def attend(q, k, v, q_at, k_at):
             return ring_attention(comm, [np.arange(len(p)) for p in places])(q, k, v, np.arange(len(q_at)), k_at)
         return attend
-    got = run(context.loss, [tokens]*4, targets, w, contiguous(16, 4), wrong).results[0]
+    got = trained(w, tokens, targets, contiguous(16, 4), wrong).results[0]
     with pytest.raises(AssertionError):
         same(got, want)
 
@@ -158,7 +163,7 @@ def test_must_fail_with_positions_counted_from_zero_on_every_rank():
 def test_must_fail_without_adding_the_gradients(monkeypatch):
     w, tokens, targets, want = model()
     monkeypatch.setattr(context, "window_all_reduce", lambda comm, x: x)
-    got = run(context.loss, [tokens]*4, targets, w, zigzag(16, 4), ring_attention).results
+    got = trained(w, tokens, targets, zigzag(16, 4), ring_attention).results
     with pytest.raises(AssertionError):
         same(got[0], want)
     same((sum(g[0] for g in got), {name: sum(g[1][name] for g in got) for name in w}), want)
@@ -167,7 +172,7 @@ def test_must_fail_without_adding_the_gradients(monkeypatch):
 def test_ulysses_needs_heads():
     w, tokens, targets, _ = model(4, 2)
     with pytest.raises(ProgramError, match="4 ranks share 2 key-value heads"):
-        run(context.loss, [tokens]*4, targets, w, zigzag(16, 4), ulysses)
+        trained(w, tokens, targets, zigzag(16, 4), ulysses)
 
 
 @pytest.mark.parametrize("P", [1, 2, 3, 5, 8])

@@ -7,8 +7,9 @@ import pytest
 from capacity import all_reduce_egress, all_reduce_total_bytes
 from capacity.witness import tiny
 from capacity.witness.collectives import ring_all_reduce
-from capacity.witness.spmd import run
-from capacity.witness.splits.data import accumulate, add, all_reduce, buckets, data_parallel, mean, sums
+from capacity.witness.spmd import Each, run
+from capacity.witness.splits.data import accumulate, all_reduce, buckets, loss, mean, shard, sums
+from capacity.witness.tiny import add
 
 W = tiny.weights()
 TOKENS, TARGETS = tiny.data(sequences=8)
@@ -27,13 +28,19 @@ def dealt(P, seed=0):
 def serial(**hooks):
     total, back = tiny.loss(W, TOKENS, TARGETS, **hooks)
     count = (TARGETS >= 0).sum()
-    return {"loss": total/count, **{name: value/count for name, value in back().items()}}
+    return total/count, {name: value/count for name, value in back().items()}
 
 
 def same(got, want):
+    """Losses and gradients, or pairs."""
+    got, want = ({"loss": x[0], **x[1]} if isinstance(x, tuple) else x for x in (got, want))
     assert got.keys() == want.keys()
     for name in want:
         np.testing.assert_allclose(got[name], want[name], rtol=0, atol=1e-10, err_msg=name)
+
+
+def trained(samples, *how, program=loss):
+    return run(program, [W]*len(samples), Each(samples), *how)
 
 
 @pytest.mark.parametrize("P", [1, 2, 3, 5, 8])
@@ -43,31 +50,38 @@ def test_loss_and_every_gradient(P, microbatches, limit):
     assert P == 1 or len({(targets >= 0).sum() for _, targets in samples}) > 1
     if microbatches > 1:
         samples = [(np.repeat(tokens, 3, 0), np.repeat(targets, 3, 0)) for tokens, targets in samples]
-    for got in run(data_parallel, samples, W, microbatches, limit).results:
+    for got in trained(samples, microbatches, limit).results:
         same(got, serial())
+
+
+def test_shards_are_the_samples():
+    for size in (1, 3, 8, 9):
+        parts = [shard((TOKENS, TARGETS), r, size) for r in range(size)]
+        for whole, cut in zip((TOKENS, TARGETS), zip(*parts)):
+            assert np.array_equal(np.concatenate(cut), whole)
 
 
 def test_accumulation_is_the_same_sum_in_time():
     for k in (1, 2, 3, 8):
-        same(mean(accumulate(W, TOKENS, TARGETS, k)), serial())
+        same(mean(accumulate(W, (TOKENS, TARGETS), k)), serial())
 
 
 def test_a_rank_without_counted_tokens_adds_zero():
     (tokens, targets), more = dealt(2)
-    same(run(data_parallel, [(tokens, targets), more, (tokens, 0*targets - 1)], W).results[2], serial())
+    same(trained([(tokens, targets), more, (tokens, 0*targets - 1)]).results[2], serial())
 
 
 def test_every_rank_has_the_same_bits():
-    first, *others = run(data_parallel, dealt(5), W, 1, 900).results
-    assert all((first[name] == other[name]).all() for other in others for name in first)
+    (total, first), *others = trained(dealt(5), 1, 900).results
+    assert all(total == other and (first[name] == grads[name]).all() for other, grads in others for name in first)
 
 
 @pytest.mark.parametrize("P", [2, 3, 4, 7])
 @pytest.mark.parametrize("limit", [np.inf, 1000, 0])
 def test_bytes_and_messages(P, limit):
-    did = run(data_parallel, dealt(P), W, 1, limit)
+    did = trained(dealt(P), 1, limit)
     assert did.sent().sum() == all_reduce_total_bytes(BYTES, P)
-    rings = len(buckets(sums(W, TOKENS, TARGETS), limit))
+    rings = len(buckets(sums(W, (TOKENS, TARGETS)), limit))
     assert (did.count() == 2*(P - 1)*rings).all()
     assert rings == (len(W) + 2 if limit == 0 else 1 if limit == np.inf else rings)
 
@@ -88,28 +102,28 @@ def test_buckets_come_as_backward_ends_them():
 
 
 def test_the_last_layer_leaves_first():
-    left = sum(buckets(sums(W, TOKENS, TARGETS), 0), [])
+    left = sum(buckets(sums(W, (TOKENS, TARGETS)), 0), [])
     layers = [name.split(".")[0] for name in left if name.split(".")[0] in ("head", "norm", "0", "1", "embed")]
     assert list(dict.fromkeys(layers)) == ["head", "norm", "1", "0", "embed"]
     assert left[-2:] == ["loss", "count"]
 
 
 def test_mean_of_means_fails_by_the_weights():
-    def mean_of_means(comm, samples, w):
-        local = mean(sums(w, *samples))
-        return {name: value/comm.size for name, value in all_reduce(comm, local).items()}
+    def mean_of_means(comm, w, samples):
+        _, grads = mean(sums(w, samples))
+        return {name: value/comm.size for name, value in all_reduce(comm, grads).items()}
 
     samples = dealt(3, 1)
-    wrong, right = run(mean_of_means, samples, W).results[0], serial()
-    pairs = [sums(W, *s) for s in samples]
+    wrong, (_, right) = trained(samples, program=mean_of_means).results[0], serial()
+    pairs = [sums(W, s) for s in samples]
     count = sum(p["count"] for p in pairs)
     for name in W:
-        error = sum((1/3 - p["count"]/count)*mean(p)[name] for p in pairs)
+        error = sum((1/3 - p["count"]/count)*mean(p)[1][name] for p in pairs)
         np.testing.assert_allclose(wrong[name] - right[name], error, atol=1e-12)
     assert np.abs(wrong["head"] - right["head"]).max() > 1e-2
 
     equal = [(tokens, np.abs(targets)) for tokens, targets in zip(np.split(TOKENS, 4), np.split(TARGETS, 4))]
-    same(run(mean_of_means, equal, W).results[0], run(data_parallel, equal, W).results[0])
+    same(trained(equal, program=mean_of_means).results[0], trained(equal).results[0][1])
 
 
 def test_clip_before_the_sum_fails():
@@ -149,23 +163,23 @@ def test_batch_statistics_fail_because_their_loss_does_not_add():
     hooks = {"enter": batch_norm}
     parts = [tiny.loss(W, *s, **hooks)[0] for s in dealt(2)]
     assert abs(sum(parts) - tiny.loss(W, TOKENS, TARGETS, **hooks)[0]) > 1e-2
-    alone = run(partial(data_parallel, **hooks), [(TOKENS, TARGETS)], W).results[0]
+    alone = trained([(TOKENS, TARGETS)], program=partial(loss, **hooks)).results[0]
     same(alone, serial(**hooks))                             # the program runs the hook; only the split is wrong
-    got = run(partial(data_parallel, **hooks), dealt(2), W).results[0]
-    assert np.abs(got["head"] - serial(**hooks)["head"]).max() > 1e-3
+    got = trained(dealt(2), program=partial(loss, **hooks)).results[0]
+    assert np.abs(got[1]["head"] - serial(**hooks)[1]["head"]).max() > 1e-3
 
 
 def test_batch_statistics_are_those_of_a_micro_batch():
-    parts = [sums(W, TOKENS[i:i + 2], TARGETS[i:i + 2], enter=batch_norm) for i in range(0, 8, 2)]
-    got = run(partial(data_parallel, enter=batch_norm), [(TOKENS, TARGETS)], W, 4).results[0]
+    parts = [sums(W, (TOKENS[i:i + 2], TARGETS[i:i + 2]), enter=batch_norm) for i in range(0, 8, 2)]
+    got = trained([(TOKENS, TARGETS)], 4, program=partial(loss, enter=batch_norm)).results[0]
     same(got, mean(reduce(add, parts)))
-    assert np.abs(got["head"] - serial(enter=batch_norm)["head"]).max() > 1e-3
+    assert np.abs(got[1]["head"] - serial(enter=batch_norm)[1]["head"]).max() > 1e-3
 
 
 def test_pairs_are_a_commutative_monoid():
-    a, b, c = (sums(W, TOKENS[i:i + 2], TARGETS[i:i + 2]) for i in (0, 2, 4))
+    a, b, c = (sums(W, (TOKENS[i:i + 2], TARGETS[i:i + 2])) for i in (0, 2, 4))
     nothing = {name: 0*value for name, value in a.items()}
     same(add(add(a, b), c), add(a, add(b, c)))
     same(add(a, b), add(b, a))
     same(add(a, nothing), a)
-    same(sums(W, TOKENS[:1], 0*TARGETS[:1] - 1), nothing)
+    same(sums(W, (TOKENS[:1], 0*TARGETS[:1] - 1)), nothing)

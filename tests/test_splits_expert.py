@@ -1,6 +1,7 @@
 """Experts over ranks: the same loss and gradients as one after the other, and the bytes that were promised."""
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -9,8 +10,9 @@ import pytest
 
 from capacity.witness import tiny
 from capacity.witness.collectives import window_all_reduce
-from capacity.witness.spmd import Link, Mismatch, ProgramError, run, two_level
-from capacity.witness.splits.expert import ByNode, Direct, apply, is_expert, loss, mixture, route, share, spread, with_experts
+from capacity.witness.spmd import Each, Link, Mismatch, ProgramError, run, two_level
+from capacity.witness.splits.expert import (ByNode, Direct, apply, is_expert, loss, mixture, route, shard, spread,
+                                            with_experts)
 
 W = with_experts(tiny.weights(), 8)
 TOKENS, TARGETS = tiny.data(sequences=8, length=6)
@@ -28,7 +30,7 @@ def whole(**how):
 def check(did, ep, total, want):
     for r, (value, gradients) in enumerate(did.results):
         assert value == pytest.approx(total, abs=1e-10) and set(gradients) == set(W)
-        for name, g in share(want, r % ep, ep).items():
+        for name, g in shard(want, r % ep, ep).items():
             np.testing.assert_allclose(gradients[name], g, atol=1e-10, rtol=0)
 
 
@@ -55,25 +57,22 @@ def test_gradient_is_the_slope(name, how):
 @pytest.mark.parametrize("k, renormalize", [(1, False), (2, True), (2, False), (5, True)])
 def test_equals_the_serial_mixture(P, ep, k, renormalize):
     how = dict(renormalize=renormalize)
-    check(run(program(how), parts(P), W, k, ep),
-          ep, *whole(k=k, **how))
+    check(trained(P, k, ep, **how), ep, *whole(k=k, **how))
 
 
-def program(how):
-    def f(comm, part, w, k, ep):
-        return loss(comm, part, w, k, ep, **how)
-    return f
+def trained(P, k, ep, w=W, program=loss, **how):
+    return run(partial(program, **how), [shard(w, r % ep, ep) for r in range(P)], Each(parts(P)), k, ep)
 
 
 @pytest.mark.parametrize("capacity", [0, 3, 9, 48])
 def test_drops_the_same_tokens(capacity):
     how = dict(capacity=capacity)
-    check(run(program(how), parts(4), W, 2, 4), 4, *whole(k=2, **how))
+    check(trained(4, 2, 4, **how), 4, *whole(k=2, **how))
 
 
 @pytest.mark.parametrize("node_size", [1, 2, 4, 8])
 def test_once_per_node_changes_nothing_but_the_bytes(node_size):
-    did = run(program(dict(node_size=node_size)), parts(8), W, 3, 8)
+    did = trained(8, 3, 8, node_size=node_size)
     check(did, 8, *whole(k=3))
 
 
@@ -92,7 +91,7 @@ def test_ranks_and_one_process_choose_with_the_same_bias(node_size):
     bias = np.array([0, 0, 0, 0.5, 0, 0, 0, -0.5])
     total, want = whole(k=2, bias=bias)
     assert abs(total - whole(k=2)[0]) > 1e-2
-    check(run(program(dict(bias=bias, node_size=node_size)), parts(4), W, 2, 4), 4, total, want)
+    check(trained(4, 2, 4, bias=bias, node_size=node_size), 4, total, want)
 
 
 def test_dropped_is_zero_and_kept_is_exact():
@@ -115,7 +114,7 @@ def every_subset(E, k):
 
 
 def layer(comm, x, w, k, node_size=None):
-    y, back = spread(comm, k, node_size)(x, share(w, comm.rank, comm.size))
+    y, back = spread(comm, k, node_size)(x, shard(w, comm.rank, comm.size))
     back(np.ones_like(y))
     return y
 
@@ -154,12 +153,12 @@ def test_bytes_of_a_token_sent_once_per_node(E, k, N, G):
 
 def test_summing_all_gradients_over_all_ranks_is_wrong():
     """Neighbors hold different experts: their gradients have one shape and no common sum."""
-    def careless(comm, part, w, k, ep):
-        total, back = tiny.loss(share(w, comm.rank, ep), *part, feed=spread(comm, k))
+    def careless(comm, part, samples, k, ep):
+        total, back = tiny.loss(part, *samples, feed=spread(comm, k))
         return window_all_reduce(comm, total), {n: window_all_reduce(comm, g) for n, g in back().items()}
-    did, (total, want) = run(careless, parts(4), W, 2, 4), whole(k=2)
+    did, want = trained(4, 2, 4, program=careless), whole(k=2)[1]
     for name, g in did.results[1][1].items():
-        right = np.allclose(g, share(want, 1, 4)[name], atol=1e-10, rtol=0)
+        right = np.allclose(g, shard(want, 1, 4)[name], atol=1e-10, rtol=0)
         assert right == (not is_expert(name))
         if is_expert(name):
             np.testing.assert_allclose(g, sum(np.split(want[name], 4)), atol=1e-10)
@@ -167,11 +166,11 @@ def test_summing_all_gradients_over_all_ranks_is_wrong():
 
 def test_expert_gradients_need_no_sum_in_their_group():
     """One group: an expert has seen the tokens of all ranks, so its gradient is complete before any all-reduce."""
-    def before(comm, part, w):
-        return tiny.loss(share(w, comm.rank, 4), *part, feed=spread(comm, 2))[1]()
-    did, (_, want) = run(before, parts(4), W), whole(k=2)
+    def before(comm, part, samples, k, ep):
+        return tiny.loss(part, *samples, feed=spread(comm, k))[1]()
+    did, (_, want) = trained(4, 2, 4, program=before), whole(k=2)
     for r, gradients in enumerate(did.results):
-        for name, g in share(want, r, 4).items():
+        for name, g in shard(want, r, 4).items():
             assert np.allclose(gradients[name], g, atol=1e-10, rtol=0) == is_expert(name)
 
 
@@ -208,12 +207,14 @@ def test_trips_are_transposes():
 
 
 def test_apply_with_no_rows():
-    w = share(tiny.block_weights(W, 0), 0, 4)
+    w = shard(tiny.block_weights(W, 0), 0, 4)
     y, back = apply(np.zeros((0, 8)), np.zeros(0, int), w)
     dx, dw = back(y)
     assert y.shape == dx.shape == (0, 8) and not any(g.any() for g in dw().values())
 
 
 def test_experts_that_do_not_divide():
-    with pytest.raises(ProgramError, match="equal division"):
-        run(loss, parts(8), with_experts(tiny.weights(), 6), 2, 4)
+    with pytest.raises(ValueError, match="equal division"):
+        shard(with_experts(tiny.weights(), 6), 0, 4)
+    with pytest.raises(ProgramError, match=r"sizes = \(2, 3\); allowed: 1, 2, ... with the product 8"):
+        run(loss, [W]*8, Each(parts(8)), 2, 3)

@@ -6,7 +6,7 @@ from capacity.witness import tiny
 from capacity.witness.schedule import (Infeasible, Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate,
                                zb_h1, zb_h2, zb_v)
 from capacity.witness.spmd import Deadlock, run
-from capacity.witness.splits.pipeline import add, microbatches, ops, pipeline, place, stage, stages, total
+from capacity.witness.splits.pipeline import loss, ops, peaks, shard, stages, total
 
 W = tiny.weights(layers=8)
 TOKENS, TARGETS = tiny.data(sequences=16)
@@ -27,10 +27,8 @@ def serial(w=W):
     return loss, back()
 
 
-def trained(schedule, parts=None, program=pipeline):
-    m = 1 + max(op.microbatch for order in schedule.orders for op in ops(order))
-    parts = parts or stages(W, len(schedule.orders)*schedule.chunks)
-    return run(program, place(schedule, parts), schedule, microbatches(TOKENS, TARGETS, m))
+def trained(schedule, w=W, program=loss):
+    return run(program, [shard(w, r, schedule) for r in range(len(schedule.orders))], (TOKENS, TARGETS), schedule)
 
 
 def same(got, want):
@@ -44,7 +42,7 @@ def test_stages_are_the_weights():
     for n in range(1, 9):
         parts = stages(W, n)
         assert sorted(key for part in parts for key in part) == sorted(W)
-        sizes = [tiny.layers(part) for part in parts]
+        sizes = [len(tiny.blocks(part)) for part in parts]
         assert sum(sizes) == 8 and max(sizes) - min(sizes) <= 1
 
 
@@ -55,7 +53,7 @@ def test_no_stage_without_a_block(n):
 
 
 def test_nothing_flows_back_to_the_tokens():
-    x, back = stage(stages(W, 2)[0], TOKENS)
+    x, back = tiny.stage(stages(W, 2)[0], TOKENS)
     assert back(np.ones_like(x))[0] is None
 
 
@@ -63,12 +61,12 @@ def test_composed_stages_are_the_model():
     for n in (1, 2, 3, 8):
         x, backs = TOKENS, []
         for s, part in enumerate(stages(W, n)):
-            x, back = stage(part, x, TARGETS if s == n - 1 else None)
+            x, back = tiny.stage(part, x, TARGETS if s == n - 1 else None)
             backs.append(back)
         dy, grads = 1.0, {}
         for back in reversed(backs):
             dy, dw = back(dy)
-            add(grads, dw())
+            grads = tiny.add(grads, dw())
         same((x, grads), serial())
 
 
@@ -80,7 +78,7 @@ def test_loss_and_every_gradient(schedule):
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=name)
 def test_activations_held(schedule):
     did = trained(schedule)
-    assert [part.peak/schedule.chunks for part in did.results] == simulate(schedule).peak_activations
+    assert [peak/schedule.chunks for peak in peaks(did)] == simulate(schedule).peak_activations
 
 
 @pytest.mark.parametrize("schedule", [s for s in SCHEDULES if s.name not in ("DualPipe", "ZB-V")], ids=name)
@@ -94,37 +92,37 @@ def test_bytes_sent(schedule):
 def test_bytes_of_a_fold_and_of_two_directions():
     p, batch = 4, 8*TOKENS.size*8
     assert trained(zb_v(4, 8)).sent().tolist() == [batch*k for k in (2, 4, 4, 2)]    # the turn stays on a device
-    copies = [8*sum(v.size for key in mine for v in mine[key].values()) for mine, _ in
-              place(dualpipe(4, 8), stages(W, 4))]
+    copies = [8*sum(v.size for stage in shard(W, r, dualpipe(4, 8)).stages.values() for v in stage.values())
+              for r in range(4)]
     assert trained(dualpipe(4, 8)).sent().tolist() == [
         batch*(2 - (d in (0, p - 1))) + copies[d] for d in range(p)]
 
 
+def lonely(comm, part, *rest):
+    return loss(comm, part._replace(shared=[]), *rest)
+
+
 def test_two_directions_need_the_sum_of_the_copies():
-    def lonely(comm, mine, schedule, batch):
-        return pipeline(comm, (mine[0], []), schedule, batch)
     schedule = dualpipe(4, 8)
-    loss, grads = total(trained(schedule, program=lonely))
+    losses, grads = total(trained(schedule, program=lonely))
     want = serial()
-    assert abs(loss - want[0]) < 1e-10
+    assert abs(losses - want[0]) < 1e-10
     assert all(np.abs(grads[key] - want[1][key]).max() > 1e-3 for key in want[1])
 
 
 @pytest.mark.parametrize("schedule", [one_f_one_b(4, 8), interleaved(2, 8, 2), zb_v(4, 8), dualpipe(4, 8)], ids=name)
 def test_tied_embeddings(schedule):
     tied = {key: value for key, value in W.items() if key != "head"}
-    loss, grads = serial(tied | {"head": tied["embed"].T})
+    losses, grads = serial(tied | {"head": tied["embed"].T})
     grads["embed"] = grads["embed"] + grads.pop("head").T
-    parts = stages(tied, len(schedule.orders)*schedule.chunks, tied=True)
-    did = trained(schedule, parts)
-    same(total(did), (loss, grads))
+    same(serial(tied), (losses, grads))
+    did = trained(schedule, tied)
+    same(total(did), (losses, grads))
     if schedule.name == "1F1B":
         extra = did.sent() - trained(schedule).sent()
         assert extra.tolist() == [tied["embed"].nbytes, 0, 0, tied["embed"].nbytes]
 
-        def lonely(comm, mine, schedule, batch):
-            return pipeline(comm, (mine[0], []), schedule, batch)
-        first, last = (trained(schedule, parts, lonely).results[d].grads["embed"] for d in (0, 3))
+        first, last = (trained(schedule, tied, lonely).results[d][1]["embed"] for d in (0, 3))
         assert np.abs(first - grads["embed"]).max() > 1e-2 and np.abs(last - grads["embed"]).max() > 1e-2
         np.testing.assert_allclose(first + last, grads["embed"], atol=1e-10)
 

@@ -3,13 +3,14 @@ import numpy as np
 import pytest
 
 from capacity.witness import tiny
-from capacity.witness.splits.tensor import (AXIS, all_gather, all_reduce, cross_entropy, embed, loss, merge, reduce_scatter,
-                                    sequence_parallel, shard, sum_norms, tensor_parallel, unshard)
+from capacity.witness.splits.tensor import (AXIS, all_gather, all_reduce, cross_entropy, hooks, loss, merge, reduce_scatter,
+                                            sequence_parallel, shard, sum_norms, tensor_parallel, unshard)
 from capacity.witness.spmd import run
 
 BETWEEN = [tensor_parallel, sequence_parallel]
 TOKENS, TARGETS = tiny.data()
 TARGETS = np.where(np.arange(8) < 6, TARGETS, -1)          # some are not counted
+SAMPLES = TOKENS, TARGETS
 
 
 def model(**sizes):
@@ -17,7 +18,7 @@ def model(**sizes):
 
 
 def split(w, t, *how, **changed):
-    return run(lambda comm, part: loss(comm, part, TOKENS, TARGETS, *how, **changed), [shard(w, r, t) for r in range(t)])
+    return run(lambda comm, part: loss(comm, part, SAMPLES, *how, **changed), [shard(w, r, t) for r in range(t)])
 
 
 def wrong(out, w):
@@ -52,16 +53,14 @@ def test_a_gradient_scales():
 
 
 def tiny_twice(comm, part):
-    hooks = tensor_parallel(comm)
-    return tiny.loss(part, TOKENS, TARGETS, embed=embed(comm, hooks["leave"]), cross_entropy=cross_entropy(comm),
-                     **hooks)[1](2.0)
+    return tiny.loss(part, TOKENS, TARGETS, **hooks(comm))[1](2.0)
 
 
 @pytest.mark.parametrize("t", [2, 4])
 def test_bytes(t):
     """4 all-reduces a layer, one for each vocabulary layer, 3 numbers a token; under sequence parallelism the norms."""
     w = model()
-    L, h, y = tiny.layers(w), 8, TOKENS.size
+    L, h, y = len(tiny.blocks(w)), 8, TOKENS.size
     once = 2*(t - 1)*8//t                                  # of an all-reduce, for each number
     words = (4*L + 2)*y*h*once + 3*y*once
     assert set(split(w, t).sent()) == {words}
@@ -83,7 +82,7 @@ def test_without_g_the_loss_is_wrong():
 
 def test_a_g_that_reduces_on_the_way_back_counts_copies_as_terms():
     w = model(layers=1)
-    out = run(lambda comm, part: loss(comm, part, TOKENS, TARGETS, leave=lambda x: (
+    out = run(lambda comm, part: loss(comm, part, SAMPLES, leave=lambda x: (
         all_reduce(comm, x), lambda dy: all_reduce(comm, dy))), [shard(w, r, 2) for r in range(2)])
     got, want = unshard([g for _, g in out.results]), tiny.loss(w, TOKENS, TARGETS)[1]()
     np.testing.assert_allclose(got["0.down"], 2*want["0.down"], atol=1e-10)
@@ -104,7 +103,7 @@ def test_without_the_norms_all_reduce_only_norms_are_wrong_and_are_terms():
 
 def test_under_tensor_parallelism_summing_the_norms_is_wrong():
     w = model()
-    out = run(lambda comm, part: sum_norms(comm, loss(comm, part, TOKENS, TARGETS)[1]), [shard(w, r, 2) for r in (0, 1)])
+    out = run(lambda comm, part: sum_norms(comm, loss(comm, part, SAMPLES)[1]), [shard(w, r, 2) for r in (0, 1)])
     want = tiny.loss(w, TOKENS, TARGETS)[1]()
     np.testing.assert_allclose(out.results[0]["norm"], 2*want["norm"], atol=1e-10)
 

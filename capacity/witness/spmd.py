@@ -141,15 +141,23 @@ class Run:
         return total
 
 
+class Each(NamedTuple):
+    """An argument of a program that differs from rank to rank: values[r] is rank r's."""
+    values: Any
+
+
 def run(program, inputs, *shared, link=Link(), ports=1, limit=10**6):
     """Run `program(comm, inputs[r], *shared)` on ranks r = 0..P-1, P = len(inputs), and return a `Run`.
+
+    Where one of shared is an `Each`, rank r gets its values[r].
 
     link: a `Link` (one of capacity.hardware, too), or a function (source, to) -> Link.  ports: how many messages a
     rank can send, and receive, at once over links of one name.  A rank takes messages in as they come, asked for or
     not yet.  limit: how many messages a program may begin before it is taken for one that never ends.
 
     An exception of one rank ends the run: ProgramError from it.  ProgramError beyond the limit; Deadlock and
-    Mismatch are ProgramErrors.  ValueError for a program, inputs, link, ports or limit that are none.
+    Mismatch are ProgramErrors.  ValueError for a program, inputs, link, ports or limit that are none, and for an
+    Each that has not one value for each rank.
     """
     if not callable(program) or inspect.isgeneratorfunction(program) or inspect.iscoroutinefunction(program):
         raise ValueError(f"program = {program!r}; allowed: a function of (comm, input, ...) without yield or async")
@@ -158,6 +166,9 @@ def run(program, inputs, *shared, link=Link(), ports=1, limit=10**6):
     inputs = list(inputs)
     if not inputs:
         raise ValueError("inputs is empty; allowed: one input for each rank")
+    for more in shared:
+        if isinstance(more, Each) and len(more.values) != len(inputs):
+            raise ValueError(f"an Each of {len(more.values)} values; allowed: {len(inputs)}, one for each rank")
     for name, value in (("ports", ports), ("limit", limit)):
         if not _whole(value):
             raise ValueError(f"{name} = {value!r}; allowed: 1, 2, ...")
@@ -236,6 +247,17 @@ class Comm:
         if len(set(ranks)) < len(ranks) or not set(ranks) <= set(range(self.size)):
             raise ValueError(f"ranks = {ranks}; allowed: different ranks of 0 to {self.size - 1}")
         return Comm(self._world, [self._ranks[r] for r in ranks], ranks.index(self.rank))
+
+    def grid(self, *sizes):
+        """This rank's groups along each axis of a grid of the ranks; those of the last axis are next to each other.
+
+        ValueError for sizes that are not 1, 2, ... with the number of ranks as their product.
+        """
+        if not all(map(_whole, sizes)) or math.prod(sizes) != self.size:
+            raise ValueError(f"sizes = {sizes}; allowed: 1, 2, ... with the product {self.size}")
+        ranks = np.arange(self.size).reshape(sizes)
+        at = np.argwhere(ranks == self.rank)[0]
+        return [self.group(ranks[(*at[:i], slice(None), *at[i + 1:])].tolist()) for i in range(len(sizes))]
 
     def holds(self, state):
         """Write down, for a `stepper`, what this rank holds from now on; above 32 ranks nothing is written down."""
@@ -340,7 +362,8 @@ class _World:
         everyone = list(ranks)
         self.turns = [greenlet(program) for _ in ranks]
         self.out.results = [None]*P
-        args = [(Comm(self, everyone, r), inputs[r], *shared) for r in ranks]
+        args = [(Comm(self, everyone, r), inputs[r], *(x.values[r] if isinstance(x, Each) else x for x in shared))
+                for r in ranks]
         try:
             while self.ready:
                 r = self.ready.popleft()
@@ -362,8 +385,8 @@ class _World:
             if lost:
                 raise Deadlock("all ranks finished, but " + "; ".join(
                     f"rank {s.rank} still waits {s}" for s in lost))
-        finally:                                             # ranks that wait again while they clean up get more
-            for t in self.turns*9:
+        finally:
+            for t in self.turns*FAREWELLS:
                 with contextlib.suppress(Exception):
                     if not t.dead:
                         t.throw()
@@ -432,6 +455,7 @@ class _World:
             self.out.holdings.append((max(self.count.now[rank], self.told[rank]), rank, _copy(state)))
 
 
+FAREWELLS = 9                       # a run that ends ends so many waits of a rank, one after the other as it cleans up
 _end = itemgetter(1)
 _ROUND = Link(alpha=1, name="round")
 

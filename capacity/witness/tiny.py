@@ -13,8 +13,10 @@ g key-value heads (g divides a), d head dimension, f ffn, v vocabulary.  The wei
     attention_norm (h,)   q (h, a, d)   k, v (h, g, d)   o (a, d, h)   ffn_norm (h,)   gate, up (h, f)   down (f, h)
 
 Sizes are read off the shapes, so a rank that holds some of the heads or columns runs the same code.  What a split
-has to add goes through the keyword arguments of `block` and `loss`: see `capacity.witness.splits`.
+has to add goes through the keyword arguments of `stage`, the hooks: see `capacity.witness.splits`.
 """
+from functools import reduce
+
 import numpy as np
 
 
@@ -141,15 +143,15 @@ def block(x, w, at, *, attend=attention, feed=swiglu, enter=identity, leave=iden
     return x, back
 
 
-def embed(tokens, table):
-    """Rows of the table (v, h) for tokens (b, s).  back(dx) -> dw alone: tokens have no cotangent."""
+def embed(tokens, w):
+    """Rows of the table (v, h) for tokens (b, s); they have no cotangent: back(dx) -> None, dw."""
     def back(dx):
         def dw():
-            d = np.zeros_like(table)
+            d = np.zeros_like(w["embed"])
             np.add.at(d, tokens, dx)
-            return d
-        return dw
-    return table[tokens], back
+            return {"embed": d}
+        return None, dw
+    return w["embed"][tokens], back
 
 
 def cross_entropy(logits, targets):
@@ -169,9 +171,23 @@ def cross_entropy(logits, targets):
     return total, back
 
 
-def layers(w):
-    """The number of blocks in the weights, or in a pipeline stage's part of them."""
-    return len({name.split(".")[0] for name in w if "." in name})
+def head(x, w, targets, cross_entropy=cross_entropy, enter=identity):
+    """The loss of x (b, s, h), a float: norm, logits, cross-entropy.  Without a "head" in w, "embed" is it (tied)."""
+    x, back_norm = rms_norm(x, w["norm"])
+    x, back_enter = enter(x)
+    logits, back_logits = linear(x, w["head"] if "head" in w else w["embed"].T)
+    total, back_loss = cross_entropy(logits, targets)
+
+    def back(scale):
+        dx, dtable = back_logits(back_loss(scale))
+        dx, dnorm = back_norm(back_enter(dx))
+        return dx, lambda: {"norm": dnorm()} | ({"head": dtable()} if "head" in w else {"embed": dtable().T})
+    return total, back
+
+
+def blocks(w):
+    """The numbers of the blocks in w, in order."""
+    return sorted({int(name.split(".")[0]) for name in w if "." in name})
 
 
 def block_weights(w, i):
@@ -179,33 +195,47 @@ def block_weights(w, i):
     return {name.split(".")[1]: value for name, value in w.items() if name.startswith(f"{i}.")}
 
 
-def loss(w, tokens, targets, at=None, *, embed=embed, cross_entropy=cross_entropy, enter=identity, **hooks):
-    """The sum of the tokens' losses; back(scale=1) -> a dict of gradients with the names of the weights.
+def add(x, y):
+    """Two dicts of sums: names that both have are added."""
+    return x | {name: x[name] + value if name in x else value for name, value in y.items()}
 
-    tokens, targets: (b, s) of ints, a target of -1 is not counted; at (s,): positions, 0, 1, ... unless told;
-    hooks: of every `block`, enter also before the head.  The mean loss and its gradient: divide both by the number
-    of counted targets.
+
+def stage(w, x, targets=None, at=None, *, embed=embed, cross_entropy=cross_entropy, enter=identity, **hooks):
+    """A part of the model: the blocks in w, the embedding before them if x are tokens, the head if there are targets.
+
+    x: tokens (b, s) of ints or activations (b, s, h) -> activations, or the loss: the sum of the tokens' losses.
+    back(dy) -> dx (None for tokens), dw; dw() -> gradients by name.  dy: the cotangent, of a loss a factor.
+    targets: (b, s) of ints, a target of -1 is not counted; at (s,): positions, 0, 1, ... unless told;
+    hooks: of every `block`, enter also before the head.
     """
-    at = np.arange(tokens.shape[1]) if at is None else at
-    x, back_embed = embed(tokens, w["embed"])
-    backs = []
-    for i in range(layers(w)):
+    at, backs = np.arange(x.shape[1]) if at is None else at, []
+    if x.dtype.kind == "i":
+        x, back = embed(x, w)
+        backs.append(("", back))
+    for i in blocks(w):
         x, back = block(x, block_weights(w, i), at, enter=enter, **hooks)
-        backs.append(back)
-    x, back_norm = rms_norm(x, w["norm"])
-    x, back_enter = enter(x)
-    logits, back_head = linear(x, w["head"])
-    total, back_loss = cross_entropy(logits, targets)
+        backs.append((f"{i}.", back))
+    if targets is not None:
+        x, back = head(x, w, targets, cross_entropy, enter)
+        backs.append(("", back))
 
-    def back(scale=1.0):
-        dx, head = back_head(back_loss(scale))
-        dx, norm = back_norm(back_enter(dx))
-        grads = {}
-        for i in reversed(range(len(backs))):
-            dx, dw = backs[i](dx)
-            grads |= {f"{i}.{name}": value for name, value in dw().items()}
-        return {"embed": back_embed(dx)(), **grads, "norm": norm(), "head": head()}
-    return total, back
+    def back(dy):
+        dws = []
+        for prefix, back_layer in reversed(backs):
+            dy, dw = back_layer(dy)
+            dws.append((prefix, dw))
+        return dy, lambda: reduce(add, ({prefix + name: value for name, value in dw().items()}
+                                        for prefix, dw in reversed(dws)))
+    return x, back
+
+
+def loss(w, tokens, targets, at=None, **hooks):
+    """The stage that has everything: the loss; back(scale=1) -> a dict of gradients with the names of the weights.
+
+    The mean loss and its gradient: divide both by the number of counted targets.
+    """
+    total, back = stage(w, tokens, targets, at, **hooks)
+    return total, lambda scale=1.0: back(scale)[1]()
 
 
 def data(sequences=4, length=8, vocab=16, seed=1):

@@ -1,6 +1,8 @@
 """Sequences split: every rank keeps some of the tokens, and attention alone sends anything.
 
-    run(loss, [tokens]*4, targets, w, zigzag(8, 4), ring_attention)     # on every rank: the loss, every gradient
+    places = zigzag(8, 4)
+    parts = [shard(samples, r, places) for r in range(4)]
+    run(loss, [w]*4, Each(parts), places, ring_attention)               # on every rank: the loss, every gradient
 
 What a query has gathered from some of its keys is a State; states of disjoint sets of keys merge, in any order.
 Letters of the shapes as in `capacity.witness.tiny`; `places` is a list, for each rank the positions of its tokens.
@@ -30,6 +32,11 @@ def zigzag(S, P):
     """Rank r keeps the half-chunks r and 2P - 1 - r of 2P."""
     half = np.split(np.arange(S), 2*P)
     return [np.concatenate([half[r], half[2*P - 1 - r]]) for r in range(P)]
+
+
+def shard(samples, rank, places):
+    """Rank `rank`'s tokens of samples (tokens, targets): (b, S) both -> (b, s) both."""
+    return tuple(x[:, places[rank]] for x in samples)
 
 
 # Attention as a sum over blocks of keys.
@@ -75,7 +82,7 @@ def merge(x, y):
 
 def unsee(do, out, state, q, k, v, q_at, k_at):
     """The share of one block in the pullback of attention: dq, dk, dv.  do: cotangent of the output `out`."""
-    logsum = finite(state.m) + np.log(state.s)
+    logsum = state.m + np.log(state.s)
     p = np.exp(scores(q, k, q_at, k_at) - logsum[..., None])
     dp = np.einsum("bsgjd,btgd->bsgjt", groups(do, k), v).reshape(p.shape)
     dz = groups(p*(dp - (do*out).sum(-1, keepdims=True))*q.shape[3]**-0.5, k)
@@ -181,20 +188,22 @@ def ulysses(comm, places, attend=tiny.attention):
 def hybrid(inner):
     """Ulysses among each `inner` neighbors, a ring of such groups for the heads that each of them got."""
     def method(comm, places):
-        group, me = divmod(comm.rank, inner)
-        near = comm.group(range(group*inner, (group + 1)*inner))
-        far = comm.group(range(me, comm.size, inner))
+        far, near = comm.grid(comm.size//inner, inner)
+        mine = slice(far.rank*inner, (far.rank + 1)*inner)
         joined = [np.concatenate(places[i:i + inner]) for i in range(0, comm.size, inner)]
-        return ulysses(near, places[group*inner:(group + 1)*inner], ring_attention(far, joined))
+        return ulysses(near, places[mine], ring_attention(far, joined))
     return method
 
 
-def loss(comm, tokens, targets, w, places, method):
-    """One rank of the whole model: tiny.loss of its own tokens, then the sum of all ranks' losses and gradients."""
-    at = places[comm.rank]
-    total, back = tiny.loss(w, tokens[:, at], targets[:, at], at, attend=method(comm, places))
-    gradients = {name: window_all_reduce(comm, g) for name, g in back().items()}
-    return window_all_reduce(comm, total), gradients
+def hooks(comm, places, method):
+    """What the ranks of comm add to a `tiny.stage` of their tokens: where these are, and attention to all."""
+    return {"at": places[comm.rank], "attend": method(comm, places)}
+
+
+def loss(comm, w, samples, places, method, **more):
+    """The loss and all gradients, summed over the ranks.  samples: this rank's, as from `shard`; more: other hooks."""
+    total, back = tiny.loss(w, *samples, **hooks(comm, places, method), **more)
+    return window_all_reduce(comm, total), {name: window_all_reduce(comm, g) for name, g in back().items()}
 
 
 # The same idea where the order matters.

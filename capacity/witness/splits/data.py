@@ -1,6 +1,6 @@
 """Data parallelism: every rank has all of the weights and some of the samples.
 
-    run(data_parallel, [(tokens[:1], targets[:1]), (tokens[1:], targets[1:])], w)    # every rank: loss and gradients
+    run(loss, [w]*4, Each([shard(samples, r, 4) for r in range(4)]))        # every rank: the mean loss, its gradients
 
 What samples add up to is a pair: sums (of their losses, of every gradient) and the number of counted tokens.  Pairs
 may be added over ranks, over micro-batches and bucket by bucket, in any order; the division comes last.  A pair is
@@ -14,27 +14,31 @@ from .. import tiny
 from ..collectives import ring_all_reduce
 
 
-def sums(w, tokens, targets, **hooks):
-    """The pair of some sequences, in the order of w: tokens, targets (b, s); hooks of `tiny.loss`."""
-    total, back = tiny.loss(w, tokens, targets, **hooks)
-    grads = back()
-    return {"count": np.sum(targets >= 0), "loss": total, **{name: grads[name] for name in w}}
+def shard(samples, rank, size):
+    """Rank `rank`'s sequences of samples (tokens, targets), (b, s) both; in time, micro-batch `rank` of `size`."""
+    return tuple(np.array_split(x, size)[rank] for x in samples)
 
 
-def add(x, y):
-    """The pair of the samples of both."""
-    return {name: x[name] + y[name] for name in x}
+def pair(samples, loss, grads):
+    """The sums of some samples and their number."""
+    return {"count": np.sum(samples[1] >= 0), "loss": loss, **grads}
+
+
+def sums(w, samples, **hooks):
+    """The pair of samples (tokens, targets), (b, s) both; hooks of `tiny.stage`."""
+    loss, back = tiny.loss(w, *samples, **hooks)
+    return pair(samples, loss, back())
 
 
 def mean(x):
-    """The mean loss per counted token and its gradients: the only division.  x: not of no tokens."""
-    return {name: value/x["count"] for name, value in x.items() if name != "count"}
+    """The mean loss per counted token and its gradients: the only division.  x: a pair, not of no tokens."""
+    means = {name: value/x["count"] for name, value in x.items() if name != "count"}
+    return means.pop("loss"), means
 
 
-def accumulate(w, tokens, targets, microbatches=1, **hooks):
+def accumulate(w, samples, microbatches=1, **hooks):
     """The pair of a batch, taken in so many micro-batches one after the other."""
-    parts = zip(np.array_split(tokens, microbatches), np.array_split(targets, microbatches))
-    return reduce(add, (sums(w, *part, **hooks) for part in parts))
+    return reduce(tiny.add, (sums(w, shard(samples, j, microbatches), **hooks) for j in range(microbatches)))
 
 
 def buckets(x, limit, first=None):
@@ -63,6 +67,6 @@ def all_reduce(comm, x, limit=np.inf):
     return out
 
 
-def data_parallel(comm, samples, w, microbatches=1, limit=np.inf, **hooks):
+def loss(comm, w, samples, microbatches=1, limit=np.inf, **hooks):
     """samples: this rank's (tokens, targets), of any number -> mean loss and gradients over the samples of all."""
-    return mean(all_reduce(comm, accumulate(w, *samples, microbatches, **hooks), limit))
+    return mean(all_reduce(comm, accumulate(w, samples, microbatches, **hooks), limit))

@@ -2,9 +2,10 @@
 
     w = with_experts(tiny.weights(), 8)
     tiny.loss(w, tokens, targets, feed=mixture(k=2))                        # one process, one expert after the other
-    run(loss, [(tokens[:2], targets[:2]), (tokens[2:], targets[2:])], w, 2, 2)              # the same on two ranks
+    parts = [shard(w, r, 2) for r in range(2)]
+    run(loss, parts, Each([(tokens[:2], targets[:2]), (tokens[2:], targets[2:])]), 2, 2)    # the same on two ranks
 
-A layer is y = sum over a token's k experts of gate * expert(x).  Besides the letters of `capacity.witness.tiny`: E experts.
+A layer is y = sum over a token's k experts of gate * expert(x).  Letters as in `capacity.witness.tiny`, and E experts.
 Its weights: router (h, E), gate, up (E, h, f), down (E, f, h); a rank holds some of the experts, the first axis says
 how many.
 """
@@ -17,9 +18,9 @@ MATRICES = "gate", "up", "down"
 
 
 def with_experts(w, experts, seed=2):
-    """The weights of `capacity.witness.tiny`, with a router and so many experts in every block, of the width of its ffn."""
+    """The weights w of `tiny`, with a router and so many experts in every block, each of the width of its ffn."""
     rng, w = np.random.default_rng(seed), dict(w)
-    for i in range(tiny.layers(w)):
+    for i in tiny.blocks(w):
         h = len(w[f"{i}.gate"])
         w[f"{i}.router"] = rng.normal(size=(h, experts))/np.sqrt(h)
         for name in MATRICES:
@@ -57,7 +58,7 @@ def route(x, router, k, renormalize=True, bias=0):
 
 
 def mixture(k, renormalize=True, capacity=None, bias=0):
-    """The layer in one process, for `feed` of `tiny.loss`.
+    """The layer in one process, for `feed` of `tiny.stage`.
 
     capacity: tokens that an expert takes, the first ones; what it does not take adds 0 to its token.
     """
@@ -102,7 +103,7 @@ def exchange(comm, blocks, tag):
 
 
 class Trip:
-    """A journey of rows: a copy of our row row[i] goes to rank to[i].  Linear, and `back` is the transpose of `forth`."""
+    """A journey of rows: a copy of our row row[i] goes to rank to[i].  Linear; `back` is the transpose of `forth`."""
 
     def __init__(self, comm, row, to, rows):
         self.comm, self.rows = comm, rows
@@ -153,9 +154,8 @@ class ByNode:
     what a node has computed for a token is summed before it leaves.
     """
     def __init__(self, comm, chosen, n, node_size):
-        a, i = divmod(comm.rank, node_size)
-        across = comm.group(range(i, comm.size, node_size))
-        inside = comm.group(range(a*node_size, (a + 1)*node_size))
+        across, inside = comm.grid(comm.size//node_size, node_size)
+        a = across.rank
         wanted = (chosen[:, :, None]//(n*node_size) == np.arange(across.size)).any(1)               # (t, nodes)
         self.across = Trip(across, *np.nonzero(wanted), len(chosen))
         here = self.across.forth(chosen, "numbers")
@@ -204,7 +204,7 @@ def apply(rows, expert, w, capacity=None):
 
 
 def spread(comm, k, node_size=None, capacity=None, renormalize=True, bias=0):
-    """The layer over the ranks of comm, for `feed` of `tiny.loss`: four journeys of the tokens, two of the gates.
+    """The layer over the ranks of comm, for `feed` of `tiny.stage`: four journeys of the tokens, two of the gates.
 
     w holds the experts of this rank.  node_size: ranks of a node, to which a token goes once.
     capacity: as in `mixture`, over the tokens of all ranks, in the order of the ranks (not with node_size).
@@ -227,19 +227,22 @@ def spread(comm, k, node_size=None, capacity=None, renormalize=True, bias=0):
     return feed
 
 
-def share(w, r, P):
-    """The weights of rank r of P: its experts, and everything else."""
-    return {name: np.split(value, P)[r] if is_expert(name) else value for name, value in w.items()}
+def shard(w, rank, size):
+    """Rank `rank`'s part of the weights: its experts, and everything else.  ValueError if size divides no E."""
+    return {name: np.split(value, size)[rank] if is_expert(name) else value for name, value in w.items()}
 
 
-def loss(comm, part, w, k, ep, **how):
-    """One rank of the model: its own sequences, `ep` neighbors share the experts; how: of `spread`.
+def sum_grads(comm, grads, ep):
+    """Sums over the ranks that hold the same weights: an expert's over its replicas, all others over all of comm."""
+    replicas, _ = comm.grid(comm.size//ep, ep)
+    return {name: window_all_reduce(replicas if is_expert(name) else comm, g) for name, g in grads.items()}
 
-    Gradients are summed over the ranks that hold the same weights: an expert's over its replicas, all others over
-    all ranks.  -> the loss, and the gradients of this rank's weights.
+
+def loss(comm, part, samples, k, ep, **how):
+    """The loss, and the gradients of this rank's part of the weights: `ep` neighbors share the experts.
+
+    part: of rank comm.rank % ep, as from `shard`; samples: this rank's (tokens, targets); how: of `spread`.
     """
-    group = comm.group(range(comm.rank - comm.rank % ep, comm.rank - comm.rank % ep + ep))
-    replicas = comm.group(range(comm.rank % ep, comm.size, ep))
-    total, back = tiny.loss(share(w, group.rank, ep), *part, feed=spread(group, k, **how))
-    return window_all_reduce(comm, total), {
-        name: window_all_reduce(replicas if is_expert(name) else comm, g) for name, g in back().items()}
+    _, group = comm.grid(comm.size//ep, ep)
+    total, back = tiny.loss(part, *samples, feed=spread(group, k, **how))
+    return window_all_reduce(comm, total), sum_grads(comm, back(), ep)

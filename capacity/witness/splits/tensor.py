@@ -1,7 +1,7 @@
 """Matrices split: every rank keeps some heads, columns, rows and words, and sees every token.
 
     parts = [shard(w, r, 4) for r in range(4)]
-    run(loss, parts, tokens, targets)           # on every rank: the loss, the gradients of its part of the weights
+    run(loss, parts, samples)                   # on every rank: the loss, the gradients of its part of the weights
 
 Between a norm and a layer the ranks `enter`, between the layer and the residual they `leave`.  Letters of the shapes
 as in `capacity.witness.tiny`; t ranks.
@@ -68,10 +68,10 @@ def sequence_parallel(comm):
 
 def embed(comm, leave):
     """Every rank looks up the words of its part and takes zero for the others; `leave` adds."""
-    def embed(tokens, table):
-        mine = tokens - comm.rank*len(table)
-        here = (0 <= mine) & (mine < len(table))
-        x, back = tiny.embed(np.where(here, mine, 0), table)
+    def embed(tokens, w):
+        mine = tokens - comm.rank*len(w["embed"])
+        here = (0 <= mine) & (mine < len(w["embed"]))
+        x, back = tiny.embed(np.where(here, mine, 0), w)
         x, back_leave = leave(x*here[..., None])
         return x, lambda dx: back(back_leave(dx)*here[..., None])
     return embed
@@ -112,14 +112,17 @@ def sum_norms(comm, grads):
     return grads | dict(zip(names, np.split(total, len(names))))
 
 
-def loss(comm, w, tokens, targets, between=tensor_parallel, norms=sum_norms, **changed):
-    """The loss and the gradients of this rank's part w of the weights; tokens and targets (b, s) are everybody's.
+def hooks(comm, between=tensor_parallel):
+    """What the ranks of comm add to a `tiny.stage` of their parts of the weights, the vocabulary's layers included."""
+    own = between(comm)
+    return own | {"embed": embed(comm, own["leave"]), "cross_entropy": cross_entropy(comm)}
+
+
+def loss(comm, part, samples, between=tensor_parallel, norms=sum_norms, **changed):
+    """The loss and the gradients of this rank's part of the weights; samples: everybody's (tokens, targets), (b, s).
 
     between: `tensor_parallel` or `sequence_parallel`.  norms: what happens to the norms' gradients under the latter.
-    changed: hooks of `tiny.loss` to take instead.
+    changed: hooks to take instead.
     """
-    hooks = between(comm) | changed
-    total, back = tiny.loss(w, tokens, targets, embed=embed(comm, between(comm)["leave"]),
-                            cross_entropy=cross_entropy(comm), **hooks)
-    grads = back()
-    return total, norms(comm, grads) if between is sequence_parallel else grads
+    total, back = tiny.loss(part, *samples, **hooks(comm, between) | changed)
+    return total, norms(comm, back()) if between is sequence_parallel else back()
