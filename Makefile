@@ -20,7 +20,7 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check
 SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*/* _static/* capacity/pictures/static/* tools/layers.py vendor/_static/*/* \
           chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/* labs/*.ipynb labs/recorded/*)
 
-.PHONY: help book html test study labs bench mutants notebooks check lock clean
+.PHONY: help book html test study labs measure bench mutants notebooks check lock clean
 
 help:
 	@echo "make book       build the book and serve it on this machine"
@@ -29,7 +29,8 @@ help:
 	@echo "make test       run every test"
 	@echo "make labs       run collectives and splits on real processes (PyTorch, in $(LABS))"
 	@echo "make notebooks  derive the exercises and appendices, execute every notebook in place"
-	@echo "make check      fail if a committed notebook is not what a clean run gives"
+	@echo "make check      the same, but only report what would change, and which chapter is slow"
+	@echo "make measure    what a reader meets on each page: words, code, pictures, clipped boxes"
 	@echo "make bench      time the package"
 	@echo "make mutants    change each formula and see which test notices"
 	@echo "make clean      remove the built book; the environment stays (it is $(VENV))"
@@ -53,8 +54,14 @@ labs: $(LABS)/.installed
 	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$lab || exit 1; done
 	@echo "labs/lab3_fake_ranks.py in one process"
 	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/lab3_fake_ranks.py
+	@export OMP_NUM_THREADS=1; for recipe in labs/recipes/*.py; do \
+	  echo "$$recipe on $(RANKS) processes"; \
+	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$recipe || exit 1; done
 	@echo "labs/failures.py: labs that break"
 	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/failures.py
+
+measure: $(BUILT)
+	$(BIN)/python tools/measure.py $(HTML)
 
 bench: $(READY)
 	$(BIN)/python tools/bench.py
@@ -63,11 +70,13 @@ mutants: $(READY)
 	$(BIN)/python tools/mutants.py
 
 notebooks: $(READY)
+	$(BIN)/python tools/make_stub.py
 	$(BIN)/python tools/make_appendices.py
 	$(BIN)/python tools/make_exercises.py
 	$(BIN)/python tools/execute.py -j $(WORKERS)
 
 check: $(READY)
+	$(BIN)/python tools/make_stub.py --check
 	$(BIN)/python tools/make_appendices.py --check
 	$(BIN)/python tools/make_exercises.py --check
 	$(BIN)/python tools/execute.py -j $(WORKERS) --check

@@ -27,7 +27,10 @@ REGISTRY = {}
 FINITE = sys.float_info.max                    # a count may be as large as a float can be, but not infinite
 
 
-class Formula:
+P = typing.ParamSpec("P")                      # a formula is called with its function's own arguments
+
+
+class Formula(typing.Generic[P]):
     """A function of numbers, arrays or symbols that knows its units, its source and its chapter.
 
     Call it with floats or ints (returns a number), numpy arrays that broadcast (returns float64 arrays) or
@@ -77,7 +80,7 @@ class Formula:
         return self.__name__                      # pickle by name, so that sweeps can use processes
 
     # ---- evaluation --------------------------------------------------------------------------
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> typing.Any:
         if kwargs:
             for k, x in kwargs.items():
                 if k in self._bounds:
@@ -210,7 +213,7 @@ class Formula:
                 f"<table>{rows}</table><p><small>derived in {e(self.chapter)}{source}</small></p></div>")
 
 
-def formula(*, chapter, source):
+def formula(*, chapter: str, source: str) -> typing.Callable[[typing.Callable[P, typing.Any]], Formula[P]]:
     """Register a function as the one definition of a formula; chapter and source are not optional.
 
     Raises ValueError if either is empty, if the docstring is missing, if a variable has no letter in

@@ -1,5 +1,8 @@
 """What the README and the package's docstring print is what Python says."""
+import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,17 +10,37 @@ import pytest
 import capacity
 
 ROOT = Path(__file__).resolve().parents[1]
-README = re.search(r"```python\n(.*?)```", (ROOT/"README.md").read_text(), re.S)[1]
+def blocks(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT/page).read_text(), re.S)
 
 
-@pytest.mark.parametrize("text", [README, re.sub(r"^    ", "", capacity.__doc__, flags=re.M)], ids=["README", "capacity"])
+README = {f"README {k}": text for k, text in enumerate(blocks("README.md"), 1)}
+README["capacity"] = re.sub(r"^    ", "", "\n".join(re.findall("^    .*", capacity.__doc__, re.M)), flags=re.M)
+
+
+def claims(text):
+    """Run the statements of `text`; (value claimed, value found) of each `expression   # value`."""
+    scope = {}
+    for statement in ast.parse(text).body:
+        last = text.splitlines()[statement.end_lineno - 1]
+        if isinstance(statement, ast.Expr) and "  # " in last:
+            yield last.split("  # ")[1].strip(), repr(eval(compile(ast.Expression(statement.value), "page", "eval"), scope))
+        else:
+            exec(compile(ast.Module([statement], []), "page", "exec"), scope)
+
+
+@pytest.mark.parametrize("text", README.values(), ids=README)
 def test_examples_print_what_they_claim(text):
-    scope, lines = {}, re.findall(r"^(from \S+ import .*|.*\S\s+# .*)$", text, re.M)
-    claims = [line.split("  # ") for line in lines if "  # " in line]
-    assert claims
-    exec("\n".join(line for line in lines if line.startswith("from ")), scope)
-    for code, value in claims:
-        assert repr(eval(code.strip(), scope)) == value.strip(), code
+    found = list(claims(text))
+    assert found and all(claimed == value for claimed, value in found), found
+
+
+def test_what_a_newcomer_types_first_works():
+    """In a process of its own: it registers a formula."""
+    program = "import sys; sys.path[:0] = ['tests', 'tools']\nfrom test_readme import *\n" \
+              "for text in blocks('CONTRIBUTING.md'):\n    found = list(claims(text)); assert found and all(a == b for a, b in found), found"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
 
 
 def test_commands_exist():

@@ -1,4 +1,4 @@
-"""Write the generated appendices: notation, formulas, hardware and models, bibliography.
+"""Write the generated appendices: notation, formulas, hardware and models, the package, bibliography.
 
     python tools/make_appendices.py            write appendices/*.md
     python tools/make_appendices.py --check    fail if a page is not what this would write
@@ -6,15 +6,20 @@
 The pages come from capacity.notation, the registry of formulas and capacity/specs: edit those,
 never the pages.
 """
+import importlib
+import inspect
+import pkgutil
 import sys
+from itertools import chain
 from pathlib import Path
 
+import capacity
 from capacity import formulas as _  # noqa: F401  (fills the registry)
 from capacity import specs
 from capacity.grammar import REGISTRY
 from capacity.hardware import accelerators, clusters, links
-from capacity.transformer import models
 from capacity.notation import NOTATION
+from capacity.transformer import models
 from capacity.units import show
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -227,6 +232,65 @@ weights that multiply it, output head included, embedding lookup excluded.
 {origins(models())}"""
 
 
+# ---- the package -----------------------------------------------------------------------------
+ROOMS = {"Nouns": ["hardware", "transformer", "layout", "placement", "runs"], "Verbs": ["step", "fits"],
+         "Language": ["units", "algebra", "notation", "js", "grammar"], "Pictures": ["pictures."], "Witnesses": ["witness."]}
+WHAT = {"Nouns": "What a run is made of. Every entry of the specs has a source.",
+        "Verbs": "What one step takes.",
+        "Language": "Units, letters and the decorator that makes a function a formula.",
+        "Pictures": "What a page shows, alike in the book, in JupyterLab and on paper.",
+        "Witnesses": "Programs and simulators that import no formula."}
+
+
+def found_in(place):
+    """Names of the modules that `place` stands for: itself, or all of a folder (`witness.`)."""
+    room = importlib.import_module("capacity." + place.rstrip("."))
+    return [m.name for m in pkgutil.walk_packages(room.__path__, room.__name__ + ".")] if place.endswith(".") else [room.__name__]
+
+
+def public(module):
+    """(name, object) of the public functions and classes that a module defines, in its order.
+
+    Of a picture's module only what `from capacity import ...` gives: the rest is its workshop.
+    """
+    top = {name for name, home in capacity._MODULE_OF.items() if "capacity." + home == module.__name__}
+    for name, x in vars(module).items():
+        if inspect.isfunction(x) or inspect.isclass(x):
+            ours = x.__module__ == module.__name__ and not name.startswith("_")
+            if ours and (name in top or not module.__name__.startswith("capacity.pictures")):
+                yield name, x
+
+
+def entry(name, x, level="####"):
+    """Heading, signature and docstring of one function or class."""
+    doc = inspect.getdoc(x)
+    if not doc:
+        sys.exit(f"{x.__module__}.{name} is public and has no docstring")
+    kind = "class " if inspect.isclass(x) else ""
+    try:
+        signature = str(inspect.signature(x))
+    except ValueError:                                    # a class made by the library
+        signature = ""
+    return f"{level} {name}\n\n```python\n{kind}{name}{signature}\n```\n\n```text\n{doc}\n```\n"
+
+
+def package():
+    parts = [f"""# The package
+
+{GENERATED}
+Every public function and class of `capacity`, from its docstring. What stands under *Formulas* in the other appendix is not
+repeated. `from capacity import NAME` works for the names marked so; the others are imported from their module.
+"""]
+    for room, modules in ROOMS.items():
+        parts.append(f"## {room}\n\n{WHAT[room]}\n")
+        for module in map(importlib.import_module, chain.from_iterable(map(found_in, modules))):
+            head = inspect.getdoc(module).split("\n\n")[0]
+            found = [entry(*item) for item in public(module)]
+            if found:
+                parts.append(f"### {module.__name__}\n\n{head}\n\n" + "\n".join(found))
+    return "\n".join(parts)
+
+
 def bibliography():
     return f"""# Bibliography
 
@@ -240,7 +304,7 @@ def bibliography():
 
 def pages():
     """The text of each page by its file name."""
-    return {f"{make.__name__}.md": make() for make in (notation, formulas, hardware, bibliography)}
+    return {f"{make.__name__}.md": make() for make in (notation, formulas, hardware, package, bibliography)}
 
 
 def main():
