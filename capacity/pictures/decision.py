@@ -213,14 +213,14 @@ class Decision:
             for v in values:
                 if not isinstance(v, kinds):
                     raise ValueError(f"{name}: {what} is {v!r}; allowed: {' or '.join(k.__name__ + '(...)' for k in kinds)}")
-        labels = [x.label for x in [*inputs, *columns]]
-        for label in labels:
-            if labels.count(label) > 1:
-                raise ValueError(f"{name}: two inputs or columns have the label {label!r}")
         if verdict.by is not None and verdict.by not in [c.label for c in columns]:
             raise ValueError(f"{name}: verdict by {verdict.by!r}; allowed: {_list(c.label for c in columns)}")
         self._formulas = []
         self._read_rows(rows)
+        labels = ["row", "why", *([_bare(self.row_label)] if self.row_label else []), *(_bare(x.label) for x in [*inputs, *columns])]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"{name}: the label {label!r} stands twice; allowed: one of the rows, inputs, columns, 'row' and 'why'")
         self._read_columns()
         self._bind()
         self._compile()
@@ -260,19 +260,18 @@ class Decision:
             raise ValueError(f"{self.name}: rows is {rows!r}; allowed: (symbol, [values]) or {{name: {{symbol: expression}}}}")
 
     def _read_columns(self):
-        import sympy as sp
         self.values, self.tests = [], []
         for c in self.columns:
             value = self._expr(c.value, f"the column {c.label!r}")
             if c.test is not None:
                 test = "test", self._expr(c.test, f"the test of {c.label!r}")
-                if not isinstance(test[1], sp.logic.boolalg.Boolean):
+                if not _is_condition(test[1]):
                     raise ValueError(f"{self.name}: the test of {c.label!r} is {c.test!r}; allowed: a condition")
             elif c.at_most is not None:
                 test = "at most", self._expr(c.at_most, f"at_most of {c.label!r}")
             elif c.at_least is not None:
                 test = "at least", self._expr(c.at_least, f"at_least of {c.label!r}")
-            elif isinstance(value, sp.logic.boolalg.Boolean) and c.fails:
+            elif _is_condition(value) and c.fails:
                 test = "test", value
             elif c.fails:
                 raise ValueError(f"{self.name}: the column {c.label!r} has words for failing, but no test")
@@ -354,8 +353,8 @@ class Decision:
         self._values = [function(self.args, e) for e in self.values]
         self._tests = [test and function(self.args, test[1]) for test in self.tests]
         self._says = [function(self.args, e) for _, e in self.says]
-        known = ["row", *([self.row_label] if self.row_label else []), *(x.label for x in self.inputs)]
-        columns = [c.label for c in self.columns]
+        known = ["row", *([_bare(self.row_label)] if self.row_label else []), *(_bare(x.label) for x in self.inputs)]
+        columns = [_bare(c.label) for c in self.columns]
         self._fails = [self._template(c.fails, known) for c in self.columns]
         self._sentences = [self._template(text, known + columns) for text, _ in self.says]
         self._none = self._template(self.verdict.none, known + columns + ["why"])
@@ -438,13 +437,14 @@ class Decision:
         if isinstance(x, Switch):
             return "yes" if s else "no"
         times, over = scale(x.unit)
-        return f"{s*over/times:,.12g} {x.unit}".rstrip()
+        v = s*over/times
+        return f"{f'{v:,.12g}' if v == 0 or 1e-4 <= abs(v) < 1e12 else show(v, digits=6)} {x.unit}".rstrip()
 
     def _scope(self, D, r, setting):
         name = self.row_names[r]
-        return {x.label: self._input_text(x, s) for x, s in zip(self.inputs, setting)} | {
-            "row": f"{_bare(self.row_label)} = {name}" if self.row_label else name, self.row_label: name} | {
-            c.label: self._text(D["cells"][r][k], k) for k, c in enumerate(self.columns)}
+        return {_bare(x.label): self._input_text(x, s) for x, s in zip(self.inputs, setting)} | {
+            "row": f"{_bare(self.row_label)} = {name}" if self.row_label else name, _bare(self.row_label): name} | {
+            _bare(c.label): self._text(D["cells"][r][k], k) for k, c in enumerate(self.columns)}
 
     def _cell(self, D, r, k, scope):
         value = D["cells"][r][k]
@@ -525,8 +525,8 @@ class Decision:
         for c, value, test, fails in zip(self.columns, self.values, self.tests, self._fails):
             columns.append({"label": _bare(c.label), "unit": c.unit, "digits": c.digits, "js": js(value), "fails": fails}
                            | ({"kind": test[0], "test": js(test[1])} if test else {}))
-        refs = {"row": ["row"], self.row_label: ["name"]} | {x.label: ["input", i] for i, x in enumerate(self.inputs)} \
-            | {c.label: ["column", k] for k, c in enumerate(self.columns)} | {"why": ["why"]}
+        refs = {"row": ["row"], _bare(self.row_label): ["name"]} | {_bare(x.label): ["input", i] for i, x in enumerate(self.inputs)} \
+            | {_bare(c.label): ["column", k] for k, c in enumerate(self.columns)} | {"why": ["why"]}
 
         def cut(template):
             return [p if i % 2 == 0 else refs[p] for i, p in enumerate(template)]
@@ -588,10 +588,14 @@ class Decision:
         return "\n".join([*lines, html.unescape(re.sub("<.*?>", "", self.sentence(D=D)))])
 
 
+def _is_condition(expr):
+    import sympy as sp
+    return isinstance(expr, sp.logic.boolalg.Boolean) and not isinstance(expr, sp.Expr)        # a Symbol is both
+
+
 def _value(x, expr):
     """The value of a column: True or False for a condition, else a float."""
-    import sympy as sp
-    return bool(x) if isinstance(expr, sp.logic.boolalg.Boolean) else float(x)
+    return bool(x) if _is_condition(expr) else float(x)
 
 
 def _fill(template, scope):
