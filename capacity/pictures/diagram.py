@@ -25,6 +25,7 @@ import re
 from typing import NamedTuple
 
 from . import svg as draw
+from ..units import show
 from .shapes import COLORS, Path, Rect, Text, width
 
 WIDE, NARROW = 680, 336          # of a figure; one with switches has a frame
@@ -74,9 +75,14 @@ class Box(NamedTuple):
         return self.y + self.h/2
 
 
+def room(text, size=LEAST, bold=False):
+    """How wide words may get in the widest of the usual faces, which is wider than `width` guesses."""
+    return width(text, size)*(1.2 if bold else 1.08) + 2*sum(c in "→↓×" for c in text)
+
+
 def extent(text):
-    """The box that the words of a Text fill."""
-    w = width(text.text, text.size)*(1.06 if text.bold else 1)
+    """The box that the words of a Text fill at most."""
+    w = room(text.text, text.size, text.bold)
     return Box(text.x - w*dict(start=0, middle=.5, end=1)[text.anchor], text.y - .74*text.size, w, .92*text.size)
 
 
@@ -123,7 +129,7 @@ class Sketch:
         lines, size = [""], max(style.get("size", SIZE), LEAST)
         for word in text.split():
             longer = f"{lines[-1]} {word}".strip()
-            if lines[-1] and width(longer, size)*(1.06 if style.get("bold") else 1) > w:
+            if lines[-1] and room(longer, size, style.get("bold")) > w:
                 lines.append(word)
             else:
                 lines[-1] = longer
@@ -181,7 +187,7 @@ class Sketch:
             for r in range(t):
                 b = self.sheet(x + dx*r + (.75 if dx else 0), y + dy*r + (.75 if dy else 0),
                                dx - 1.5 if dx else w, dy - 1.5 if dy else h, r)
-                beside = width(name, SIZE) < w - 40           # room for a number left of the name
+                beside = room(name, SIZE, True) < w - 36          # room for a number left of the name
                 if dx and (dx >= 15 and (h >= 48 or not name and h >= 18)):
                     self.text(b.cx, b.bottom - 5 if name else b.cy + 5, str(r), size=LEAST, halo=True, spoken=False)
                 elif dy >= 16 and (beside if name else w >= 14):
@@ -240,17 +246,562 @@ class Sketch:
         """Which colour and texture is which device."""
         x = max(0, x)
         self.text(x, y + 12, words, "start", soft=True, size=LEAST)
-        x += width(words, LEAST) + 8
+        x += room(words) + 6
         for r in range(t):
             self.sheet(x, y, 15, 15, r)
             self.text(x + 20, y + 12, str(r), "start", soft=True, size=LEAST)
             x += 40
         return x
 
+    def scale(self, x, y, w, hi, unit="", lo=0):
+        """A numbered scale under y, w pixels for lo to hi; returns the map from a value to its place."""
+        n, axis = 7 if w > 450 else 5, {"scale": "linear", "lo": lo, "hi": hi, "unit": unit}
+
+        def place(v):
+            return x + w*(v - lo)/(hi - lo)
+        values = draw.ticks(axis, n)
+        while n > 2 and len(values)*(max(room(show(v, unit)) for v in values) + 12) > w:
+            n -= 1
+            values = draw.ticks(axis, n)
+        ticks = "".join(f"M{place(v):.1f} {y:.1f}v5" for v in values)
+        self.line(f"M{x:.1f} {y:.1f}h{w:.1f}{ticks}", opacity=.55, weight=1)
+        for v in values:
+            half = room(show(v, unit))/2
+            self.text(min(max(place(v), half), self.W - half), y + 19, show(v, unit), soft=True, size=LEAST,
+                      math=False, spoken=False)
+        return place
+
+    # ---- machines
+    def node(self, x, y, w, devices=8, *, name="", inside="", first=0, marked=(), cards=None, flip=False):
+        """A node: its devices on one fabric, and a network card under each; flip=True turns it upside down.
+
+        inside   what the fabric is and gives, such as "NVLink, 450 GB/s"
+        first    the number of the first device
+        marked   numbers of devices that stand out
+        cards    numbers of the devices whose card works; the others are grey.  None: all
+        """
+        h, step = 110, (w - 16)/devices
+        size = min(26, step - 2)
+
+        def put(dy, tall):
+            return y + h - dy - tall if flip else y + dy
+        self.rect(x, y, w, h, line_opacity=.4, radius=9)
+        if name:
+            self.text(x + 11, put(5, 18) + 13, name, "start", soft=True, size=LEAST)
+        bar = self.rect(x + 8, put(26, 20), w - 16, 20, "compute", "compute", opacity=.2, radius=6)
+        if inside:
+            self.text(bar.cx, bar.cy + 4.6, inside, color="compute", bold=True, size=LEAST)
+        for k in range(devices):
+            cx, r = x + 8 + step*(k + .5), first + k
+            works = cards is None or r in cards
+            a, b = put(46, 0), put(55, 0)
+            self.line(f"M{cx:.1f} {a:.1f}V{b:.1f}", "compute", 2.5)
+            self.line(f"M{cx:.1f} {put(81, 0):.1f}V{put(91, 0):.1f}", "network" if works else "idle", 1.2)
+            color, *style = ("limit", .35, 2.2, 1) if r in marked else ("other", .07, 1, .55)
+            self.rect(cx - size/2, put(55, 26), size, 26, color, color, radius=4,
+                      **dict(zip(("opacity", "weight", "line_opacity"), style)))
+            self.text(cx, put(55, 26) + 17.6, str(r), bold=r in marked, size=LEAST, spoken=False)
+            self.rect(cx - 5.5, put(90, 9), 11, 9, "network" if works else "idle", "" if works else "other", radius=2,
+                      opacity=1 if works else .3, line_opacity=.5)
+        return Box(x, y, w, h)
+
+    def cluster(self, y, nodes=2, devices=8, *, inside="", outside="", rails=True, spine="", marked=(), cards=None):
+        """Nodes on rails: card r of every node hangs on rail r; without rails all cards hang on one network.
+
+        Devices count from 0 in each node; marked and cards hold pairs (node, device), see `node`.  outside and spine
+        are words about the network and about what joins the rails.  ValueError for more than 4 nodes or 8 devices.
+        """
+        if not (1 <= nodes <= 4 and 1 <= devices <= 8):
+            raise ValueError(f"cluster: {nodes} nodes of {devices}; allowed: 1 to 4 of 1 to 8 (name the rest)")
+        per = min(nodes, 2 if self.narrow else 4)
+        room, gap, step = 16 if spine else 0, 12, 6.5
+        w, high = (self.W - 2 - room - gap*(per - 1))/per, 14 + step*(devices - 1) if rails else 22
+        top, x1 = y + 110, self.W - 1 - room
+
+        def rail(r):
+            return top + 8 + step*r if rails else top + 11
+        for r in range(devices if rails else 1):
+            self.line(f"M1 {rail(r):.1f}H{x1 + (10 if spine else 0):.1f}", "network", 1.6 if rails else 4, opacity=.55)
+        for k in range(nodes):
+            x, flip = 1 + (k % per)*(w + gap), k >= per
+            self.node(x, y if not flip else top + high + 4, w, devices, name=f"node {k}", inside=inside, flip=flip,
+                      marked={d for n, d in marked if n == k}, cards=cards and {d for n, d in cards if n == k})
+            for r in range(devices):
+                cx, works = x + 8 + (w - 16)/devices*(r + .5), cards is None or (k, r) in cards
+                self.line(f"M{cx:.1f} {top + high + 15 if flip else top - 11:.1f}V{rail(r):.1f}",
+                          "network" if works else "idle", 1.2)
+                self.rect(cx - 2, rail(r) - 2, 4, 4, "network" if works else "idle", "", radius=2)
+        if spine:
+            self.rect(x1 + 8, top + 3, 8, high - 2, "limit", "limit", opacity=.6, radius=2)
+        at = self.low + 8
+        said = "rail r joins card r of every node" if rails else "one network joins all cards"
+        at = self.words(1, at, self.W - 2, said + (f": {outside}" if outside else ""), color="network", bold=True,
+                        size=LEAST).bottom
+        if spine:
+            at = self.words(1, at, self.W - 2, f"at the right, what joins the rails: {spine}", size=LEAST,
+                            soft=True).bottom
+        return Box(0, y, self.W, at - y)
+
+    def mesh(self, x, y, w, axes, *, group=None, rank=0, cell=34):
+        """Ranks on named axes, the last one fastest: {"dp": 2, "pp": 2, "tp": 4}.  `group` marks, for one rank, those
+        that differ from it only along that axis, and outlines the other groups.  ValueError for an axis that is none,
+        a rank that is none, and more than three axes.
+        """
+        names, sizes = list(axes), list(axes.values())
+        if not 1 <= len(names) <= 3:
+            raise ValueError(f"mesh: axes {', '.join(names)}; allowed: one to three")
+        if group is not None and group not in axes:
+            raise ValueError(f"mesh: group = {group!r}; allowed: {', '.join(names)}")
+        A, B, C = [1]*(3 - len(sizes)) + sizes
+        if not 0 <= rank < A*B*C:
+            raise ValueError(f"mesh: rank = {rank}; allowed: 0 to {A*B*C - 1}")
+        left = 9 + room(f"{names[-2]} ↓") if len(names) > 1 else 0
+        cell = min(cell, (w - left - 4)/C)
+        over, panel = (40 if len(names) == 3 else 22), C*cell
+        per = max(1, min(A, int((w + 18)//(left + panel + 18))))
+        along = names.index(group) + 3 - len(names) if group else None
+        me = (rank//(B*C), rank//C % B, rank % C)
+        mates = []
+        for a in range(A):
+            px, py = x + (a % per)*(left + panel + 18) + left, y + (a//per)*(over + B*cell + 16) + over
+            if len(names) == 3:
+                self.text(px, py - 26, f"{names[0]} {a}", "start", bold=True, size=LEAST)
+            self.text(px, py - 7, f"{names[-1]} →", "start", soft=True, size=LEAST, math=False)
+            if len(names) > 1:
+                self.text(px - 8, py + 17, f"{names[-2]} ↓", "end", soft=True, size=LEAST, math=False)
+            for b, c in itertools.product(range(B), range(C)):
+                r = (a*B + b)*C + c
+                mate = group and all(v == m for k, (v, m) in enumerate(zip((a, b, c), me)) if k != along)
+                mates += [r] if mate else []
+                q = self.rect(px + c*cell + 2, py + b*cell + 2, cell - 4, cell - 4, "network" if mate else "other",
+                              "network" if mate else "other", opacity=.28 if mate else .06, radius=4,
+                              line_opacity=1 if mate else .4, weight=2.6 if r == rank and group else 1)
+                self.text(q.cx, q.cy + 4.6, str(r), bold=bool(mate), size=LEAST, spoken=False)
+            if along in (1, 2) and A*B*C > max(sizes):
+                for k in range(B if along == 2 else C):
+                    box = (px, py + k*cell, panel, cell) if along == 2 else (px + k*cell, py, cell, B*cell)
+                    self.rect(*box, line="network", line_opacity=.45, radius=6, dash="3 3")
+        if group:
+            said = f"the {group} group of rank {rank}: {', '.join(map(str, mates))}"
+            self.words(x, self.low + 8, w, said, size=LEAST, color="network", bold=True)
+        return Box(x, y, w, self.low - y)
+
+    # ---- models
+    def layer(self, x, y, w, *, notes=None, stream="", colors=None,
+              parts=("norm", "attention", "norm", "feed-forward")):
+        """A transformer layer: two branches of parts, each added to the residual stream.
+
+        notes   words for a part, such as {"attention": "4H² weights"};  colors  roles of parts
+        stream  words for the residual stream, such as "H numbers a token"
+        """
+        notes, colors, half = notes or {}, colors or {}, len(parts)//2
+        branches = parts[:half], parts[half:]
+        if w >= 520:
+            cy, at = y + 70, x
+            wide = [room(p, SIZE, True) + 22 for p in parts]
+            gap = max(8, (w - sum(wide) - 2*29 - 24)/(len(parts) + 2))
+            for b, branch in enumerate(branches):
+                self.line(f"M{at:.1f} {cy}h{gap + 12:.1f}")
+                fork, at = at + 8, at + gap + 12
+                for p in branch:
+                    bw = wide[parts.index(p)]
+                    self.head(at, cy, "right")
+                    q = self.box(at, cy - 19, bw, 38, p, colors.get(p))
+                    if notes.get(p) and not (b and p in branches[0]):
+                        self.words(q.cx - bw/2 - gap/2, q.bottom + 4, bw + gap, notes[p], anchor="middle", size=LEAST,
+                                   soft=True)
+                    self.line(f"M{q.right:.1f} {cy}h{gap - 6:.1f}")
+                    at = q.right + gap
+                self.head(at - 1, cy, "right")
+                self._plus(at + 8, cy)
+                self.line(f"M{fork:.1f} {cy}V{cy - 36}H{at + 8:.1f}V{cy - 15}", opacity=.6)
+                self.head(at + 8, cy - 9, "down", opacity=.6)
+                at += 17
+            self.line(f"M{at:.1f} {cy}H{x + w - 5:.1f}")
+            self.head(x + w, cy, "right")
+            if stream:
+                self.text(x, y + 14, f"residual stream: {stream}", "start", soft=True, size=LEAST)
+            return Box(x, y, w, self.low - y)
+        bw = max(room(p, SIZE, True) for p in parts) + 22
+        cx, at = x + 34 + bw/2, y
+        if stream:
+            at = self.words(x, at, w, f"residual stream: {stream}", size=LEAST, soft=True).bottom + 4
+        for b, branch in enumerate(branches):
+            fork = at + 6
+            self.line(f"M{cx} {at:.1f}v16")
+            at += 22
+            for p in branch:
+                self.head(cx, at, "down")
+                q = self.box(cx - bw/2, at, bw, 32, p, colors.get(p))
+                if notes.get(p) and not (b and p in branches[0]):
+                    self.words(q.right + 10, q.y + 3, x + w - q.right - 10, notes[p], size=LEAST, soft=True)
+                self.line(f"M{cx} {q.bottom:.1f}v12")
+                at = q.bottom + 16
+            self.head(cx, at + 1, "down")
+            self._plus(cx, at + 10)
+            self.line(f"M{cx} {fork:.1f}H{x + 14:.1f}V{at + 10:.1f}H{cx - 15:.1f}", opacity=.6)
+            self.head(cx - 9, at + 10, "right", opacity=.6)
+            at += 19
+        self.line(f"M{cx} {at:.1f}v12")
+        self.head(cx, at + 17, "down")
+        return Box(x, y, w, self.low - y)
+
+    def _plus(self, x, y, r=8):
+        self.rect(x - r, y - r, 2*r, 2*r, "", "other", radius=r)
+        self.line(f"M{x - 4:.1f} {y:.1f}h8M{x:.1f} {y - 4:.1f}v8")
+
+    def stages(self, x, y, w, layers, cuts, *, notes=None, h=34):
+        """Layers in order, each as wide as its cost, cut into stages of cuts[k] layers: one device for each stage.
+
+        layers  costs, or pairs (name, cost): named ones are labelled;  notes  words for each stage
+        ValueError if the cuts do not add up to the layers.
+        """
+        layers = [v if isinstance(v, tuple) else ("", v) for v in layers]
+        if sum(cuts) != len(layers):
+            raise ValueError(f"stages: cuts of {'+'.join(map(str, cuts))} layers; allowed: {len(layers)} together")
+        k, at, top = w/sum(c for _, c in layers), x, y + 24
+        stage = [s for s, n in enumerate(cuts) for _ in range(n)]
+        ends, spans = [], {}
+        for (name, cost), s in zip(layers, stage):
+            self.sheet(at + .75, top, k*cost - 1.5, h, s)
+            a, b = spans.get(s, (at, at))
+            spans[s] = (a, at + k*cost)
+            if name:
+                half = room(name)/2
+                cx = min(max(at + k*cost/2, x + half), x + w - half)
+                ends.append(cx - half)
+                self.text(cx, top - 8, name, soft=True, size=LEAST)
+            at += k*cost
+        said = [f"stage {s}" for s in spans]
+        fits = all(room(t, SIZE, True) < b - a for t, (a, b) in zip(said, spans.values())) and all(
+            room(n) < b - a - 4 for n, (a, b) in zip(notes or [], spans.values()))
+        for s, (a, b) in spans.items():
+            self.line(f"M{a + 2:.1f} {top + h + 5}v5H{b - 2:.1f}v-5", opacity=.6, weight=1)
+            self.text((a + b)/2, top + h/2 + 5, str(s), bold=True, halo=True, spoken=False)
+            if fits:
+                self.text((a + b)/2, top + h + 27, said[s], bold=True)
+                if notes:
+                    self.text((a + b)/2, top + h + 45, notes[s], soft=True, size=LEAST)
+        if not fits:
+            for s in spans:
+                self.text(x, top + h + 30 + 19*s, said[s], "start", bold=True)
+                if notes:
+                    self.text(x + 64, top + h + 30 + 19*s, notes[s], "start", soft=True, size=LEAST)
+        return Box(x, y, w, self.low - y)
+
+    def equation(self, x, y, w, items, *, tall=72, t=4):
+        """Arrays and signs in a row, broken before a sign where the sheet is too narrow:
+
+            [("X", "copy", 3, 2, "tokens × H"), "·", ("W", "columns", 2, 4, "H × 4H"), "=", ...]
+
+        An array is (name, how, rows, columns, note): rows and columns are to one scale.
+        """
+        k = tall/max(i[2] for i in items if not isinstance(i, str))
+
+        def span(i):
+            return 22 if isinstance(i, str) else max(k*i[3], room(i[4]) if len(i) > 4 else 0)
+        rows = [[]]
+        for at, i in enumerate(items):
+            after = items[at + 1:at + 2] if isinstance(i, str) else []
+            if isinstance(i, str) and rows[-1] and sum(map(span, rows[-1] + [i] + after)) > w:
+                rows.append([])
+            rows[-1].append(i)
+        at = y
+        for row in rows:
+            cx, high = x, max((k*i[2] for i in row if not isinstance(i, str)), default=0)
+            for i in row:
+                if isinstance(i, str):
+                    self.text(cx + 11, at + high/2 + 5, i, bold=True, math=False)
+                else:
+                    name, how, m, n, *note = i
+                    self.array(cx + (span(i) - k*n)/2, at + (high - k*m)/2, k*n, k*m, how, name, t=t)
+                    if note:
+                        self.text(cx + span(i)/2, at + high + 17, note[0], soft=True, size=LEAST, math=False)
+                cx += span(i)
+            at = self.low + 12
+        return Box(x, y, w, self.low - y)
+
+    # ---- what ranks hold
+    def grid(self, x, y, states, *, cell=26, heads=True):
+        """What ranks hold: a column for each rank, a row for each block; states[r] lists the blocks of rank r.
+
+        A block is a set of the ranks that it came from, a rank, a text or None.  It is filled in their colours, and
+        says which they are: Σ is the sum over all.
+        """
+        P = len(states)
+        top = y + (20 if heads else 0)
+        for r, state in enumerate(states):
+            if heads:
+                self.text(x + cell*(r + .5), y + 13, str(r), soft=True, size=LEAST, spoken=False)
+            for j, entry in enumerate(state):
+                several = isinstance(entry, (set, frozenset))
+                ranks = sorted(entry) if several else [entry] if isinstance(entry, int) else []
+                bx, by = x + cell*r + 1, top + cell*j + 1
+                for k, s in enumerate(ranks):
+                    self.rect(bx + (cell - 2)*k/len(ranks), by, (cell - 2)/len(ranks), cell - 2, rank(s), "",
+                              opacity=.34, radius=0)
+                self.rect(bx, by, cell - 2, cell - 2, "", "other", line_opacity=.5 if ranks or entry else .2)
+                text = entry if isinstance(entry, str) else "Σ" if len(ranks) == P > 1 else "+".join(map(str, ranks))
+                if text and room(text) < cell + 2:
+                    self.text(bx + cell/2 - 1, by + cell/2 + 3.7, text, bold=True, size=LEAST, spoken=False, math=False)
+        return Box(x, y, cell*P, top + cell*max(map(len, states)) - y)
+
+    def collective(self, x, y, w, name, before, after=None, *, note="", cell=26):
+        """The grids before and after a collective, its name on the arrow, a note under it.
+
+        before is a Run of capacity.witness.spmd, whose holdings tell both, or the states, as after: see `grid`.
+        """
+        before, after = (before, after) if after is not None else held(before)
+        P = len(before)
+        cell = min(cell, (w - 44)/(2*P))
+        high = 20 + cell*max(map(len, [*before, *after]))
+        top = y + 22
+        self.text(x + w/2, y + 13, name, color="network", bold=True)
+        a = self.grid(x + (w - 2*P*cell - 36)/2, top, before, cell=cell)
+        b = self.grid(a.right + 36, top, after, cell=cell)
+        mid = top + 20 + (high - 20)/2
+        self.line(f"M{a.right + 6:.1f} {mid:.1f}H{b.x - 11:.1f}", "network", 2.5)
+        self.head(b.x - 6, mid, "right", "network", 5.5)
+        if note:
+            self.words(x, top + high + 4, w, note, anchor="middle", size=LEAST, soft=True)
+        return Box(x, y, w, self.low - y)
+
+    def collectives(self, y, items, *, cell=15):
+        """Collectives in one strip, two beside each other where it is narrow: items (name, before, after, note)."""
+        per = 2 if self.narrow else min(4, len(items))
+        w, at = (self.W - 10*(per - 1))/per, y
+        for k, (name, before, after, note) in enumerate(items):
+            if k and k % per == 0:
+                at = self.low + 16
+            self.collective(k % per*(w + 10), at, w, name, before, after, note=note, cell=cell)
+        self.words(0, self.low + 8, self.W, "a column is a rank, a row is a block; a number says which rank it came "
+                   "from, Σ is the sum over all", size=LEAST, soft=True)
+        return Box(0, y, self.W, self.low - y)
+
+    def mask(self, x, y, size, n, allowed, *, owners=None, title="", note=""):
+        """An attention mask, n by n: row q may see column k where allowed(q, k): see causal, window, documents.
+
+        owners  the device of each row, as by contiguous, zigzag or striped: rows are in its colour, with its number
+        """
+        top = y + (22 if title else 2)
+        left = 14 if owners else 0
+        if title:
+            self.text(x + left, y + 13, title, "start", bold=True)
+        c = (size - left)/n
+        owners = owners or [None]*n
+        if len(owners) != n:
+            raise ValueError(f"mask: {len(owners)} owners; allowed: {n}, one for each row")
+        bands = [(r, [q for q, _ in g]) for r, g in itertools.groupby(enumerate(owners), key=lambda e: e[1])]
+        least = min(len(rows) for _, rows in bands)*c
+        if left and least < 11:
+            raise ValueError(f"mask: {least:.1f} pixels for the rows of a device, too few for its number; allowed: at "
+                             "least 11: fewer rows, a larger size")
+        for r, rows in bands:
+            color, d = ("compute" if r is None else rank(r)), ""
+            for q in rows:
+                for see, keys in itertools.groupby(range(n), key=lambda k: bool(allowed(q, k))):
+                    keys = list(keys)
+                    if see:
+                        long = c*len(keys)
+                        d += f"M{x + left + c*keys[0]:.1f} {top + c*q:.1f}h{long:.1f}v{c:.1f}h{-long:.1f}Z"
+            if d:
+                self._put(Path(d, color, "paper", .45 if r is None else .5, 1, .6), top + c*(rows[-1] + 1))
+            if r is not None:
+                self.text(x + 4, top + c*(rows[0] + len(rows)/2) + 4.7, str(r), size=LEAST, spoken=False)
+        self.rect(x + left, top, size - left, size - left, line_opacity=.4, radius=0)
+        if note:
+            self.words(x + left, top + size - left + 5, size - left, note, size=LEAST, soft=True)
+        return Box(x, y, size, self.low - y)
+
+    # ---- amounts
+    def memory(self, y, bars, capacity, *, unit="B", limit="capacity"):
+        """Named bytes end to end, against a capacity: bars {"H100": [("weights", 16e9, "compute"), ...]}.
+
+        Parts are numbered along the bar and named under it, with their size; what does not fit is told.
+        """
+        totals = {name: sum(v for _, v, _ in parts) for name, parts in bars.items()}
+        hi = max(capacity, *totals.values())*1.04
+        at, x0, w = y, 1, self.W - 2
+        text = f"{limit} {show(capacity, unit)}"
+        edge, half = x0 + w*capacity/hi, room(text, LEAST, True)/2
+        self.text(min(max(edge, half), self.W - half), at + 12, text, color="limit", bold=True, size=LEAST)
+        top = at + 18
+        at = top + 4
+        numbers = {p: k + 1 for k, p in enumerate(dict.fromkeys(p for parts in bars.values() for p, _, _ in parts))}
+        titles, digits = [], []
+        for name, parts in bars.items():
+            fits = "" if totals[name] <= capacity else f", {show(totals[name] - capacity, unit)} too much"
+            said = f"{show(totals[name], unit)}{fits}"
+            titles.append((at + 13, f"{name}: {said}" if name else said))
+            x, at = x0, at + 20
+            for part, v, color in parts:
+                q = self.rect(x, at, w*v/hi, 30, color, "paper", opacity=.55)
+                if q.w > room(str(numbers[part])) + 4:
+                    near = abs(q.cx - edge) < 12                 # the capacity's line runs beside a number
+                    digits.append((edge + 12 if near and q.right > edge + 20 else edge - 12 if near and q.x < edge - 20
+                                   else q.cx, q.cy + 4.8, str(numbers[part])))
+                x += w*v/hi
+            at += 42
+        self.line(f"M{edge:.1f} {top}V{at - 6:.1f}", "paper", 5)
+        self.line(f"M{edge:.1f} {top}V{at - 6:.1f}", "limit", 2.5, dash="6 4")
+        for v, words in titles:
+            self.text(x0, v, words, "start", bold=True, halo=True)
+        for u, v, k in digits:
+            self.text(u, v, k, bold=True, size=LEAST, spoken=False)
+        self.scale(x0, at - 6, w, hi, unit)
+        at, x = at + 24, x0
+        color = {p: role for parts in bars.values() for p, _, role in parts}
+        for part, k in numbers.items():
+            sizes = [show(dict((p, v) for p, v, _ in parts)[part], unit) for parts in bars.values()
+                     if part in {p for p, _, _ in parts}]
+            words = f"{part} {' / '.join(sizes)}"
+            wide = room(words) + 38
+            if x > x0 and x + wide > self.W + 14:
+                x, at = x0, at + 22
+            q = self.rect(x, at, 17, 17, color[part], "", opacity=.55)
+            self.text(q.cx, q.cy + 4.8, str(k), bold=True, size=LEAST, spoken=False)
+            self.text(x + 22, at + 13, words, "start", size=LEAST)
+            x += wide
+        return Box(0, y, self.W, self.low - y)
+
+    def lanes(self, y, lanes, *, unit="s", covered=None, end=None, h=26):
+        """Lanes of time: {"compute": [(start, stop, "1", role), ...], "network": [...]}, on one numbered scale.
+
+        covered=("network", "compute") marks the time in which the first works and the second rests: what is exposed.
+        """
+        end = end or max(b for spans in lanes.values() for _, b, *_ in spans)
+        left = max(room(name) for name in lanes) + 10
+        w, at = self.W - left - 4, y + 3
+
+        def place(v):
+            return left + w*v/end
+        for name, spans in lanes.items():
+            self.text(0, at + h/2 + 4.6, name, "start", soft=True, size=LEAST)
+            self.line(f"M{left:.1f} {at + h + 2:.1f}H{self.W - 2}", opacity=.18, weight=1)
+            for start, stop, text, color in spans:
+                q = self.rect(place(start), at, max(place(stop) - place(start) - 1, 1), h, color, "", opacity=.85,
+                              radius=3)
+                if text and q.w > room(text, LEAST, True) + 3:
+                    self.text(q.cx, q.cy + 4.7, text, bold=True, size=LEAST, color=f"on:{color}", math=False,
+                              spoken=False)
+            at += h + 7
+        if covered:
+            busy, cover = (sorted((a, b) for a, b, *_ in lanes[name]) for name in covered)
+            bare = exposed(busy, cover)
+            for a, b in bare:
+                self.rect(place(a), y, max(place(b) - place(a), 1), at - y - 2, "", "limit", weight=1.8, dash="4 3")
+            self.scale(left, at, w, end, unit)
+            at += 26
+            time = show(sum(b - a for a, b in bare), unit)
+            self.words(0, at, self.W, f"exposed: {time} of {covered[0]} that no {covered[1]} covers", color="limit",
+                       bold=True, size=LEAST)
+        else:
+            self.scale(left, at, w, end, unit)
+        return Box(0, y, self.W, self.low - y)
+
+    def spacetime(self, y, messages, size, *, alpha=0, unit="s", end=None, step=46, mark=True):
+        """Messages between ranks: a line for each rank, time to the right.  A message is a band: it leaves while n/β
+        lasts, and comes in alpha later.
+
+        messages  of a Run of capacity.witness.spmd: source, to, left, arrived
+        alpha     seconds, or a function of a message
+        mark      name α and n/β at the first message
+        """
+        delay = alpha if callable(alpha) else lambda m: alpha
+        end = end or float(max(m.arrived for m in messages))
+        left = room("rank 00") + 8
+        w, top = self.W - left - 2, y + (24 if mark else 4)
+
+        def at(time, r):
+            return f"{left + w*float(time)/end:.1f} {top + step*r:.1f}"
+        for r in range(size):
+            self.text(0, top + step*r + 4.6, f"rank {r}", "start", soft=True, size=LEAST)
+            self.line(f"M{at(0, r)}H{self.W - 2}", opacity=.35, weight=1)
+        for m in messages:
+            late = delay(m)
+            sent = m.arrived - late
+            d = f"M{at(m.left, m.source)}L{at(sent, m.source)}L{at(m.arrived, m.to)}L{at(m.left + late, m.to)}Z"
+            self._put(Path(d, "network", "network", .3, 1, 1.3), top + step*max(m.source, m.to))
+        if mark and messages:
+            m = messages[0]
+            a, b, c = (left + w*float(v)/end for v in (m.left, m.left + delay(m), m.arrived))
+            base = top + step*m.source
+            for u, v, text in ((a, b, "α"), (b, c, "n/β")):
+                if v - u > 3:
+                    self.line(f"M{u + 1:.1f} {base - 5:.1f}v-5H{v - 1:.1f}v5", opacity=.7, weight=1)
+                    self.text((u + v)/2, base - 14, text, size=LEAST, math=True)
+        self.low = max(self.low, top + step*(size - 1) + 10)
+        self.scale(left, self.low, w, end, unit)
+        return Box(0, y, self.W, self.low - y)
+
     def svg(self, alt):
         H = self.low + 6
         return (f'<svg viewBox="0 0 {self.W} {H:.0f}" width="{self.W}" height="{H:.0f}" role="img" fill="none" '
                 f'font-size="{draw.FONT}" aria-label="{html.escape(alt)}">{draw.paint(self.shapes)}</svg>')
+
+
+def held(run):
+    """What the ranks of a Run held before its first message and after its last, by rank: two lists for `grid`."""
+    first, last = {}, {}
+    for _, r, state in run.holdings:
+        first.setdefault(r, state)
+        last[r] = state
+    silent = [str(r) for r in range(run.size) if r not in first]
+    if silent:
+        raise ValueError(f"run: rank {', '.join(silent)} never said what it holds; allowed: a program that calls "
+                         "comm.holds(state)")
+    return [first[r] for r in range(run.size)], [last[r] for r in range(run.size)]
+
+
+def exposed(busy, cover):
+    """The parts of the intervals `busy` that no interval of `cover` covers."""
+    out = []
+    for a, b in sorted(busy):
+        for u, v in sorted(cover):
+            if a < u < b:
+                out.append((a, u))
+            if u < b and v > a:
+                a = max(a, min(v, b))
+        if a < b:
+            out.append((a, b))
+    joined = []
+    for a, b in out:
+        if joined and a <= joined[-1][1] + 1e-12*b:
+            joined[-1] = joined[-1][0], b
+        else:
+            joined.append((a, b))
+    return joined
+
+
+def causal(q, k):
+    """The mask in which a token sees itself and what came before."""
+    return k <= q
+
+
+def window(size):
+    """The causal mask of the last `size` tokens."""
+    return lambda q, k: 0 <= q - k < size
+
+
+def documents(*lengths):
+    """The causal mask inside documents of these lengths, packed one after the other."""
+    of = [d for d, n in enumerate(lengths) for _ in range(n)]
+    return lambda q, k: k <= q and of[q] == of[k]
+
+
+def contiguous(n, P):
+    """Which of P devices holds each of n rows: n/P neighbours each."""
+    return [q*P//n for q in range(n)]
+
+
+def zigzag(n, P):
+    """Which of P devices holds each of n rows: of 2P chunks, device r has the r-th from both ends."""
+    return [min(c, 2*P - 1 - c) for c in contiguous(n, 2*P)]
+
+
+def striped(n, P):
+    """Which of P devices holds each of n rows: dealt out like cards."""
+    return [q % P for q in range(n)]
 
 
 def pair(make, alt, less=0):
