@@ -10,14 +10,16 @@ import pytest
 import sympy as sp
 
 from capacity.witness import spmd
-from capacity.witness.spmd import Deadlock, Link, Mismatch, ProgramError, run, size_of, two_level
+from capacity.witness.collectives import window_all_reduce
+from capacity.witness.spmd import (FAREWELLS, Deadlock, Each, Link, Mismatch, ProgramError, run, size_of,
+                                   two_level)
 
 
 @pytest.fixture(autouse=True)
 def nothing_hangs(request):
-    start = time.perf_counter()
+    start = time.process_time()                            # of this process: others may be busy
     yield
-    assert time.perf_counter() - start < (5 if request.node.name == "test_many_ranks" else 2)
+    assert time.process_time() - start < (5 if request.node.name == "test_many_ranks" else 2)
 
 
 def on(*programs):
@@ -168,6 +170,21 @@ def test_ranks_that_clean_up_end_too():
     assert sorted(log) == [0, 1, 10, 11]
 
 
+@pytest.mark.parametrize("waits", [1, FAREWELLS, FAREWELLS + 1])
+def test_so_many_waits_end_while_a_rank_cleans_up(waits):
+    log = []
+
+    def wait(comm, n):
+        try:
+            comm.recv(1 - comm.rank)
+        finally:
+            log.append(comm.rank)
+            if n > 1:
+                wait(comm, n - 1)
+    fails(Deadlock, lambda comm, x: wait(comm, waits), 2)
+    assert log.count(0) == log.count(1) == min(waits, FAREWELLS)
+
+
 def again(call, caught):
     def program(comm, x):
         while True:
@@ -262,6 +279,11 @@ def test_a_link_of_a_cluster_is_a_link():
     assert run(swap, [0, 0], link=two_level(1, Link(), nvlink)).time == result.time
 
 
+def test_each_rank_gets_its_own():
+    did = run(lambda comm, *got: got, "ab", 1, Each([2, 3]), [4, 5])
+    assert did.results == [("a", 1, 2, [4, 5]), ("b", 1, 3, [4, 5])]
+
+
 def test_inputs_may_come_from_a_generator():
     assert run(swap, (x for x in "ab")).results == ["b", "a"]
 
@@ -280,6 +302,8 @@ def test_a_run_is_shown_in_one_line():
     (lambda comm: comm.sendrecv(1, 1, 0), "source = 0 on rank 0"),
     (lambda comm: comm.group([1, 2]), "ranks = [1, 2]; allowed: a group that rank 0 is in"),
     (lambda comm: comm.group([0, 1, 0]), "ranks = [0, 1, 0]; allowed: different ranks of 0 to 2"),
+    (lambda comm: comm.grid(2, 2), "sizes = (2, 2); allowed: 1, 2, ... with the product 3"),
+    (lambda comm: comm.grid(-1, -3), "sizes = (-1, -3); allowed: 1, 2, ..."),
     (lambda comm: comm.group([0, 3]), "ranks = [0, 3]; allowed: different ranks of 0 to 2"),
     (lambda comm: comm.group(r for r in (0, -1)), "ranks = [0, -1]; allowed: different ranks of 0 to 2"),
     (lambda comm: comm.send(object(), 1), "a payload of type object; allowed: arrays, numbers, text")])
@@ -295,6 +319,7 @@ def test_bad_arguments_of_a_rank(call, words):
     (lambda: run(idle, [1], ports=None), "ports = None"),
     (lambda: run(idle, [1], limit=0), "limit = 0; allowed: 1, 2, ..."),
     (lambda: run(idle, 4), "inputs = 4; allowed: a list, one input for each rank"),
+    (lambda: run(idle, [0, 0], Each([1, 2, 3])), "an Each of 3 values; allowed: 2, one for each rank"),
     (lambda: run(idle, {0: 1}), "inputs = {0: 1}; allowed: a list"),
     (lambda: run(None, [1]), "program = None; allowed: a function of (comm, input, ...)"),
     (lambda: run(yields, [1]), "allowed: a function of (comm, input, ...) without yield or async"),
@@ -627,6 +652,19 @@ def test_groups():
                               (0, 3, 1, 2, 15, 10), (1, 3, 1, 2, 13, 11), (2, 3, 1, 2, 14, 12)]
     assert {(m.source, m.to) for m in result.messages if m.round == 1} == {
         (0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)}
+
+
+def test_a_grid():
+    """Every axis's group holds the ranks that differ in that place alone, in order."""
+    def program(comm, x):
+        groups = comm.grid(2, 3, 2)
+        assert [g.size for g in groups] == [2, 3, 2]
+        return [g.rank for g in groups], [window_all_reduce(g, [comm.rank], list.__add__) for g in groups]
+    for r, (at, ranks) in enumerate(run(program, range(12)).results):
+        assert r == np.ravel_multi_index(at, (2, 3, 2))
+        for axis, step in enumerate((6, 2, 1)):
+            first = r - at[axis]*step
+            assert sorted(ranks[axis]) == list(range(first, first + step*(2, 3, 2)[axis], step))
 
 
 def test_groups_of_groups_and_their_order():

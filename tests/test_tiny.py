@@ -40,6 +40,54 @@ def test_untrained_loss_of_zero_weights_is_the_log_of_the_vocabulary():
     assert tiny.loss(w, TOKENS, TARGETS)[0] == pytest.approx(TARGETS.size*np.log(16))
 
 
+def test_the_norm_of_almost_nothing_is_almost_nothing():
+    """x over the root of its mean square plus 10^-6: numbers of 10^-3 become 1/sqrt(2), and zero stays zero."""
+    gain = np.arange(1.0, 5)
+    np.testing.assert_allclose(tiny.rms_norm(np.full(4, 1e-3), gain)[0], gain/np.sqrt(2), rtol=1e-12)
+    assert not tiny.rms_norm(np.zeros(4), gain)[0].any()
+
+
+@pytest.mark.parametrize("d", [1, 4, 9])
+def test_attention_is_the_mean_of_the_values_by_scaled_products(d):
+    rng = np.random.default_rng(d)
+    q, k, v = rng.normal(size=(3, 1, 5, 1, d))
+    out, _ = tiny.attention(q, k, v, np.arange(5), np.arange(5))
+    for t in range(5):
+        weight = np.exp(k[0, :t + 1, 0] @ q[0, t, 0]/np.sqrt(d))
+        np.testing.assert_allclose(out[0, t, 0], weight/weight.sum() @ v[0, :t + 1, 0], atol=1e-14)
+
+
+def test_stages_are_the_model_wherever_it_is_cut():
+    """Embedding, block 0, block 1, norm and head: any stages in a row, each with the gradients of what it has."""
+    want, back = tiny.loss(W, TOKENS, TARGETS)
+    groups = [["embed"], *([name for name in W if name.startswith(f"{i}.")] for i in (0, 1)), ["norm", "head"]]
+    for cuts in [(1, 2, 3), (2,), (1, 3), (3,), ()]:
+        x, backs, dy, grads = TOKENS, [], 1.0, {}
+        parts = [{name: W[name] for group in groups[a:b] for name in group} for a, b in zip((0, *cuts), (*cuts, 4))]
+        for part in parts:
+            x, one = tiny.stage(part, x, TARGETS if "head" in part else None)
+            backs.append(one)
+        for part, one in zip(parts[::-1], backs[::-1]):
+            dy, dw = one(dy)
+            assert dw().keys() == part.keys()
+            grads |= dw()
+        assert dy is None and x == want
+        assert all((grads[name] == value).all() for name, value in back().items())
+
+
+def test_tied_weights_have_the_sum_of_both_gradients():
+    tied = {name: value for name, value in W.items() if name != "head"}
+    want, back = tiny.loss(tied | {"head": W["embed"].T}, TOKENS, TARGETS)
+    got, tied_back = tiny.loss(tied, TOKENS, TARGETS)
+    assert got == want
+    np.testing.assert_allclose(tied_back()["embed"], back()["embed"] + back()["head"].T, atol=1e-13)
+
+
+def test_sums_by_name():
+    x, y = {"a": 1, "b": 2}, {"b": 3, "c": 4}
+    assert tiny.add(x, y) == {"a": 1, "b": 5, "c": 4} and x == {"a": 1, "b": 2}
+
+
 def test_grouped_query_attention_is_attention_with_copied_heads():
     rng = np.random.default_rng(0)
     q, k, v = (rng.normal(size=(2, 6, heads, 3)) for heads in (4, 2, 2))

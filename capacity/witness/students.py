@@ -19,7 +19,7 @@ def train(size, steps, batch, rate, variances, noise=0.0, samples=None, seed=0):
 
     size: features that it sees; batch: samples of a step; rate: of a step w -= rate*gradient of half the squared
     error; noise: standard deviation added to y; samples: size of the data set, drawn from again and again
-    (every sample is new unless told).
+    (every sample is new unless told).  Too large a rate diverges without an error.
     """
     rng = np.random.default_rng(seed)
     seen = variances[:size]

@@ -1,35 +1,31 @@
 /* Plays every <figure class="cx-stepper" data-spec="...">: a recorded run, step by step. The drawing is picture() of
-   capacity/stepper.py: a test compares them. One drawing a step; nothing else moves. */
+   capacity/pictures/player.py, with its letters: a test compares them. One drawing a step; nothing else moves. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const { escape, fixed, width, most, words, stroke, frame, legend, el, ink, BLACK, SOFT, BOLD } = cx;
-  const DASHES = ["", "7 4", "2 3", "9 3 2 3"], BEAT = 1500;
-  const FILL = { part: `fill="${ink("memory")}" fill-opacity=".45"`, full: `fill="${ink("memory")}"`, "": 'fill="none"' };
-  const LINE = { cell: 'stroke="currentColor" stroke-opacity=".4"', new: 'stroke="currentColor" stroke-width="2.2"',
-    gone: 'stroke="currentColor" stroke-dasharray="3 3"', node: `rx="4" stroke="${ink("idle")}"`, "": "" };
-  const FULL = 'fill="#111" font-weight="600" aria-hidden="true"';
-  const rect = (x, y, w, h, fill, line) =>
-    `<rect x="${fixed(x)}" y="${fixed(y)}" width="${fixed(w)}" height="${fixed(h)}" ${FILL[fill]} ${LINE[line]}/>`;
-  const filled = (d, color) => `<path d="${d}" fill="${ink(color)}"/>`;
+  const { fixed, width, most, rect, path, text, group, frame, legend, el } = cx, DASHES = ["", "7 4", "2 3", "9 3 2 3"], BEAT = 1500;
 
-  function shapes(S, k, W) {
-    const { P, B } = S, G = S.group || P, rows = Array.from({ length: B }, (_, j) => j), ranks = [...Array(P).keys()];
-    const widest = (list) => most(list.map(width), 0);
+  function picture(S, k, W) {
+    const [grid, arrows, high] = gridAndArrows(S, k, W), [head, y] = legend(S.links.map((name, i) => [name, "network", DASHES[i]]), W);
+    const top = S.links.length ? y + 4 : 0;
+    return [[...head, group([...grid, group(arrows, { name: "cx-arrows" })], { y: top })], W, top + high, `${S.title}. ${S.says[k]}`];
+  }
+  function gridAndArrows(S, k, W) {
+    const { P, B } = S, G = S.group || P, rows = [...Array(B).keys()], widest = (list) => most(list.map(width), 0), soft = { opacity: .8 };
     let names = B > 1 ? rows.map((j) => `${S.block} ${j}`) : ["holds"];
     if (widest(names) > .14*W && B > 1) names = rows.map(String);
     const x0 = widest([...names, "rank"]) + 10, gap = 14, step = Math.min(120, (W - x0 - 1 - gap*Math.floor((P - 1)/G))/P);
-    const high = B === 1 ? 34 : B <= 8 ? 26 : B <= 16 ? 20 : 17, lines = width(`rank ${P - 1}`) + 6 > step;
+    const high = B === 1 ? 34 : B <= 8 ? 26 : B <= 16 ? 20 : 17, numbered = width(`rank ${P - 1}`) + 6 > step;
     const every = S.steps.flatMap((s) => s.arrows), lift = (a, b) => Math.floor(14 + 50*Math.sqrt(Math.abs(a - b)/P));
     const left = (r) => x0 + step*r + gap*Math.floor(r/G);
     const up = most(every.map(([a, b]) => (a < b ? lift(a, b) : 0)), 0), down = most(every.map(([a, b]) => (a > b ? lift(a, b) : 0)), 0);
     const tips = up && up + 10, y0 = tips + (S.group ? 41 : 22), y1 = y0 + high*B;
-    let out = lines ? words(x0 - 8, y0 - 7, "rank", "end", SOFT) : "";
-    for (const r of ranks) {
-      out += words(left(r) + step/2, y0 - 7, lines ? String(r) : `rank ${r}`, "middle", BLACK);
+    const out = numbered ? [text(x0 - 8, y0 - 7, "rank", "end", soft)] : [];
+    for (let r = 0; r < P; r++) {
+      out.push(text(left(r) + step/2, y0 - 7, numbered ? String(r) : `rank ${r}`, "middle"));
       if (!S.group || r % G) continue;
-      const w = step*Math.min(P - r, G), text = `node ${r/G}`;
-      out += rect(left(r) - 2, y0 - 22, w + 4, y1 - y0 + 25, "", "node");
-      if (width(text) < w) out += words(left(r) + w/2, y0 - 26, text, "middle", SOFT);
+      const w = step*Math.min(P - r, G), name = `node ${r/G}`;
+      out.push(rect(left(r) - 2, y0 - 22, w + 4, y1 - y0 + 25, { line: "idle", radius: 4 }));
+      if (width(name) < w) out.push(text(left(r) + w/2, y0 - 26, name, "middle", soft));
     }
     const now = {};
     let fresh;
@@ -39,38 +35,32 @@ addEventListener("DOMContentLoaded", () => {
     }
     for (const j of rows) {
       const y = y0 + high*j;
-      out += words(x0 - 8, y + high/2 + 4, names[j], "end", SOFT);
-      for (const r of ranks) {
+      out.push(text(x0 - 8, y + high/2 + 4, names[j], "end", soft));
+      for (let r = 0; r < P; r++) {
         const [stripes, texts] = S.states[now[[r, j]] || 0], x = left(r) + 1, w = step - 2, full = stripes[1] - stripes[0] === P;
         for (let i = 0; i < stripes.length; i += 2) {
           const [a, b] = stripes.slice(i);
-          out += rect(x + w*a/P, y + 1, w*(b - a)/P, high - 2, full ? "full" : "part", "");
+          out.push(rect(x + w*a/P, y + 1, w*(b - a)/P, high - 2, { fill: "memory", opacity: full ? 1 : .45 }));
         }
-        const line = !fresh[[r, j]] ? "cell" : texts.length ? "new" : "gone";
-        out += rect(x, y + 1, w, high - 2, "", line);
-        if (line === "new") out += filled(`M${fixed(x + w - 8)} ${fixed(y + 1)}h8v8Z`, "other");
-        const text = texts.find((t) => width(t) < w);
-        if (text) out += words(x + w/2, y + high/2 + 4, text, "middle", full ? FULL : BLACK);
+        const mark = !fresh[[r, j]] ? { line_opacity: .4 } : texts.length ? { weight: 2.2 } : { dash: "3 3" };
+        out.push(rect(x, y + 1, w, high - 2, { line: "other", ...mark }));
+        if (mark.weight) out.push(path(`M${fixed(x + w - 8)} ${fixed(y + 1)}h8v8Z`, { fill: "other" }));
+        const said = texts.find((t) => width(t) < w);
+        if (said) out.push(text(x + w/2, y + high/2 + 4, said, "middle", full && { color: "on:memory", bold: true, spoken: false }));
       }
     }
-    let arcs = "", heads = "", labels = "";
-    const boxes = [];
+    const arcs = [], heads = [], labels = [], boxes = [];
     for (const [a, b, label, link] of S.steps[k].arrows) {
       const side = a < b ? 1 : -1, y = a < b ? tips : y1 + 4, h = side*lift(a, b), c = fixed(y - h/.75);
       const u = left(a) + step*(.5 + .2*side), v = left(b) + step*(.5 - .2*side), w = width(label), x = (u + v)/2;
-      arcs += stroke(`M${fixed(u)} ${fixed(y)}C${fixed(u)} ${c} ${fixed(v)} ${c} ${fixed(v)} ${fixed(y - 6*side)}`, ink("network"), 2, DASHES[link]);
-      heads += filled(`M${fixed(v - 4.5)} ${fixed(y - 8*side)}h9L${fixed(v)} ${fixed(y)}Z`, "network");
+      arcs.push(path(`M${fixed(u)} ${fixed(y)}C${fixed(u)} ${c} ${fixed(v)} ${c} ${fixed(v)} ${fixed(y - 6*side)}`, { line: "network", weight: 2, dash: DASHES[link] }));
+      heads.push(path(`M${fixed(v - 4.5)} ${fixed(y - 8*side)}h9L${fixed(v)} ${fixed(y)}Z`, { fill: "network" }));
       if (label && boxes.every(([p, q, z]) => Math.abs(x - p) > (w + q)/2 + 3 || Math.abs(y - h - z) > 13)) {
         boxes.push([x, w, y - h]);
-        labels += words(x, y - h + 4, label, "middle", BOLD);
+        labels.push(text(x, y - h + 4, label, "middle", { bold: true, halo: true }));
       }
     }
-    return [out, arcs + heads + labels, y1 + (down ? down + 16 : 6)];
-  }
-  function picture(S, k, W) {
-    const [grid, arrows, height] = shapes(S, k, W), some = S.links.length;
-    const [head, y] = legend(S.links.map((name, i) => [name, "network", DASHES[i]]), W), top = some ? y + 4 : 0;
-    return frame(S, W, top + height, `${head}<g transform="translate(0 ${top})">${grid}<g class="cx-arrows">${arrows}</g></g>`, S.says[k]);
+    return [out, [...arcs, ...heads, ...labels], y1 + (down ? down + 16 : 6)];
   }
 
   function mount(figure) {
@@ -107,7 +97,7 @@ addEventListener("DOMContentLoaded", () => {
       slider.value = at;
       out.textContent = at ? `${at} of ${last}` : "start";
       slider.setAttribute("aria-valuetext", out.textContent);
-      box.innerHTML = picture(S, at, W);
+      box.innerHTML = frame(picture(S, at, W));
       if (said.textContent !== S.says[at]) said.textContent = S.says[at];
     }
     function fit() {
@@ -119,6 +109,6 @@ addEventListener("DOMContentLoaded", () => {
     figure.cx = { go: to, S };
   }
 
-  cx.player = picture;
+  cx.player = (...at) => frame(picture(...at));
   cx.figures("cx-stepper", mount);
 });
