@@ -1,0 +1,289 @@
+"""The built page: a notebook's layers become marks, folds and buttons; cards, citations and letters become links and notes.
+
+A Sphinx extension.  It reads tools/layers.py's grammar while a notebook is read and changes nothing on disk.
+"""
+import html
+import json
+import posixpath
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+
+import layers
+
+STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
+PACE, PICTURE = 200, 0.5                # words a minute; minutes for a picture
+
+
+class mark(nodes.Inline, nodes.TextElement):
+    """∎ or ✓ at a sentence: opens the program that proves it."""
+
+
+class fold(nodes.General, nodes.Element):
+    """<details>: its first child is a `says`."""
+
+
+class says(nodes.General, nodes.TextElement):
+    """<summary>"""
+
+
+# ---- reading: the notebook, in memory
+def annotate(notebook):
+    """Sources without their first comments, a role for each mark, and what the transform needs, in the cells' metadata."""
+    cells = notebook["cells"]
+    chapter = layers.in_acts(cells)
+    bound = layers.bind(cells)[0] if chapter else {}
+    for i, cell in enumerate(cells):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" and chapter:
+            found = layers.marks(source)
+            for k, m in reversed(list(enumerate(found))):
+                if (i, k) in bound:
+                    source = f"{source[:m.start()]}\u00a0{{cx-mark}}`{bound[i, k]}`{source[m.end():]}"
+            cell["source"] = source
+        if cell["cell_type"] != "code":
+            continue
+        read = layers.read(source)
+        kept = cell["metadata"].get("tags", [])
+        cell["metadata"]["tags"] = [*kept, read.layer, *([read.kind] if read.kind else [])]
+        cell["metadata"]["book"] = {"index": i, **read._asdict()}
+        cell["source"] = layers.SOLUTION.sub("", read.code) if read.layer == "argument" else read.code
+        for output in cell["outputs"]:
+            picture(cell, output)
+    if chapter:
+        under_title(cells, len(bound))
+    return notebook
+
+
+def picture(cell, output):
+    """An SVG lies in the page, named by the cell's alternative text, so that it has the page's colours."""
+    data, alt = output.get("data", {}), cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
+    if "image/svg+xml" in data and "text/html" not in data:
+        svg = re.sub(r"^.*?(?=<svg)", "", "".join(data.pop("image/svg+xml")), flags=re.S)
+        data["text/html"] = f'<figure class="cx-sketch cx-chart">{svg}</figure>'
+    if alt and "<svg" in "".join(data.get("text/html", "")):
+        label = f'<svg role="img" aria-label="{html.escape(alt)}" '
+        data["text/html"] = re.sub(r"<svg (?![^>]*aria-label)(?:role=\"img\" )?", lambda _: label, "".join(data["text/html"]), count=1)
+
+
+def under_title(cells, statements):
+    """The page's length, the way to the decision, and what the marks mean, in one paragraph below the title."""
+    first = next(c for c in cells if c["cell_type"] == "markdown")
+    text = " ".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    shown = [o for c in cells if c["cell_type"] == "code" for o in c["outputs"]]
+    made = ["".join(o.get("data", {}).get("text/html", "")) for o in shown]
+    pictures = sum("<svg" in m or "<figure" in m or "image/png" in o.get("data", {}) for m, o in zip(made, shown))
+    minutes = round(len(re.findall(r"\w[\w'-]*", text))/PACE + PICTURE*pictures)
+    card = next((m[1] for m in (re.search(r'id="(decide-[\w-]+)"', one) for one in made) if m), None)
+    lines = [f"About {minutes} minutes." + (f' Ten minutes? <a href="#{card}">Go to the decision</a>.' if card else "")]
+    if statements:
+        lines.append(f"{statements} statement{'s' if statements > 1 else ''} of this chapter carr{'y' if statements > 1 else 'ies'} "
+                     "∎\u00a0or\u00a0✓: each is a program that ran before this page was built, and would have stopped it by failing.")
+    title, _, rest = "".join(first["source"]).partition("\n")
+    first["source"] = f"{title}\n\n:::{{container}} cx-under\n" + "\n\n".join(lines) + f"\n:::\n{rest}"
+
+
+def read(app, docname, source):
+    if str(app.env.doc2path(docname)).endswith(".ipynb"):
+        source[0] = json.dumps(annotate(json.loads(source[0])))
+
+
+def role(name, rawtext, text, lineno, inliner, options=None, content=None):
+    return [mark(text, "", proof=int(text))], []
+
+
+# ---- the document
+def inline(text):
+    """Text, $mathematics$ and `code` as nodes."""
+    for plain, formula, code in re.findall(r"([^$`]+)|\$([^$]+)\$|`([^`]+)`", text):
+        yield nodes.Text(plain) if plain else nodes.math(formula, formula) if formula else nodes.literal(code, code)
+
+
+def spoken(text):
+    """The same for a screen reader."""
+    return re.sub(r"[$`]", "", text)
+
+
+def make_fold(kind, summary, children, **attributes):
+    return fold("", says("", "", *summary), *children, kind=kind, **attributes)
+
+
+class Folds(SphinxTransform):
+    """Proofs go behind the paragraph that they prove, further checks to the end of their section, code behind its button."""
+
+    default_priority = 880
+
+    def apply(self, **kwargs):
+        cells = {c["cell_metadata"]["book"]["index"]: c for c in self.document.findall(nodes.container)
+                 if c.get("nb_element") == "cell_code" and "book" in c.get("cell_metadata", {})}
+        if not cells:
+            return
+        proofs, last = {}, {}
+        for i, cell in cells.items():
+            book = cell["cell_metadata"]["book"]
+            if book["layer"] in ("proof", "further"):
+                summary = [nodes.inline("", book["mark"] + "\u00a0", classes=["cx-sign"]), *inline(book["says"])]
+                proofs[i] = make_fold("proof", summary, [cell.deepcopy()], ids=[f"proof-{i}"])
+                if book["layer"] == "proof":
+                    cell.replace_self(proofs[i])
+            elif book["layer"] == "workshop":
+                code, *outputs = cell.children
+                silent = not outputs
+                cell["classes"] += ["silent"]*silent
+                cell[0] = make_fold("shop", [nodes.inline("", book["says"])], [code.deepcopy()])
+        for m in list(self.document.findall(mark)):
+            proof = proofs[m["proof"]]
+            book = cells[m["proof"]]["cell_metadata"]["book"]
+            m["sign"], m["name"] = book["mark"], spoken(book["says"])
+            block = m
+            while not isinstance(block.parent, (nodes.section, nodes.document)):
+                block = block.parent
+            proof.parent.remove(proof)
+            after = last.get(id(block), block)
+            after.parent.insert(after.parent.index(after) + 1, proof)
+            last[id(block)] = proof
+        self.gather(cells, proofs)
+        for section in [s for s in self.document.findall(nodes.section) if s[0].astext().startswith("Detour:")]:
+            section.replace_self(make_fold("detour", section[0].children, section[1:], ids=section["ids"]))
+
+    def gather(self, cells, proofs):
+        """One fold of the further checks of each section, at the end of its own text."""
+        sections = {}
+        for i, cell in cells.items():
+            if cell["cell_metadata"]["book"]["layer"] == "further":
+                section = cell
+                while not isinstance(section, nodes.section):
+                    section = section.parent
+                sections.setdefault(id(section), (section, []))[1].append(proofs[i])
+                cell.parent.remove(cell)
+        for section, found in sections.values():
+            count = f"{len(found)} further check{'s' if len(found) > 1 else ''}"
+            at = next((k for k, c in enumerate(section.children) if isinstance(c, nodes.section)), len(section))
+            while at and isinstance(section[at - 1], nodes.target):          # a label belongs to the section after it
+                at -= 1
+            section.insert(at, make_fold("further", [nodes.Text(count)], found))
+
+
+def visit_fold(self, node):
+    self.body.append(self.starttag(node, "details", "\n", CLASS=f"cx-fold cx-{node['kind']}"))
+
+
+def depart_fold(self, node):
+    self.body.append("</div></details>\n")
+
+
+def visit_says(self, node):
+    self.body.append("<summary><span>")
+
+
+def depart_says(self, node):
+    self.body.append('</span></summary><div class="cx-inside">\n')
+
+
+def visit_mark(self, node):
+    name = html.escape(node["name"], quote=True)
+    self.body.append(f'<a class="cx-qed" role="button" href="#proof-{node["proof"]}" aria-controls="proof-{node["proof"]}" '
+                     f'aria-expanded="false" aria-label="{name}" title="{name}">{node["sign"]}</a>')
+    raise nodes.SkipNode
+
+
+def visit_mark_plain(self, node):
+    self.body.append(node["sign"])
+    raise nodes.SkipNode
+
+
+def nothing(self, node):
+    pass
+
+
+# ---- the page
+def navigation(app, name, context):
+    """Chapter, its exercises, the next chapter: next and back skip the solutions."""
+    if not hasattr(app, "book_relations"):
+        app.book_relations = app.env.collect_relations()                # page -> [up, before, after]
+    relations, stem = app.book_relations, posixpath.basename(name)
+
+    def to(other):
+        return {"link": app.builder.get_relative_uri(name, other), "title": app.builder.render_partial(
+            app.env.titles[other])["title"]} if other else None
+    if name == f"exercises/{stem}" and f"solutions/{stem}" in relations:
+        context["next"] = to(relations[f"solutions/{stem}"][2])
+    if name.startswith("chapters/") and relations.get(name, [None]*3)[1]:
+        before = relations[name][1]
+        context["prev"] = to(before.replace("solutions/", "chapters/") if before.startswith("solutions/") else before)
+
+
+def cards(app, name, body):
+    """What a formula's card says about its origin becomes links."""
+    titles = app.env.titles
+    cites = {c.key: (c.bibliography_key.docname, c.citation_id) for c in app.env.get_domain("cite").citations}
+
+    def chapter(match):
+        target = "chapters/" + match[1]
+        if target == name:
+            return "derived here"
+        return (f'derived in <a href="{app.builder.get_relative_uri(name, target)}">chapter '
+                f"{titles[target].astext().split(' ')[0]}</a>") if target in titles else match[0]
+
+    def source(match):
+        if match[1] not in cites:
+            return match[0]
+        doc, anchor = cites[match[1]]
+        return f'source: <a href="{app.builder.get_relative_uri(name, doc)}#{anchor}">{match[1]}</a>'
+
+    def recalled(match):
+        formula, target = match[1], "chapters/" + match[2]
+        link = f' · <a href="{app.builder.get_relative_uri(name, target)}">chapter ' \
+               f"{titles[target].astext().split(' ')[0]}</a>" if target in titles else ""
+        card = app.builder.get_relative_uri(name, "appendices/formulas") + "#" + formula.replace("_", "-")
+        return match[0].replace(f"<code>{formula}</code>", f'<a href="{card}"><code>{formula}</code></a>{link}')
+    body = re.sub(r"derived in ([\w-]+)", chapter, body)
+    body = re.sub(r"source: (\w+)", source, body)
+    return re.sub(r'<li data-formula="(\w+)" data-chapter="([\w-]+)">.*?</li>', recalled, body, flags=re.S)
+
+
+def exercises(app, name, body):
+    """A number in bold, 15.3, leads to the exercise of that number."""
+    stem = posixpath.basename(name)
+    if not name.startswith("chapters/") or f"exercises/{stem}" not in app.env.tocs:
+        return body
+    uri, found = app.builder.get_relative_uri(name, f"exercises/{stem}"), {}
+    for ref in app.env.tocs[f"exercises/{stem}"].findall(nodes.reference):
+        number = re.match(r"\d+a?\.\d+", ref.astext())
+        if number:
+            found[number[0]] = ref["anchorname"]
+    return re.sub(r"<strong>(\d+a?\.\d+)</strong>", lambda m: f'<a href="{uri}{found[m[1]]}"><strong>{m[1]}</strong></a>'
+                  if m[1] in found else m[0], body)
+
+
+def page(app, name, template, context, doctree):
+    navigation(app, name, context)
+    body = context.get("body")
+    if not body:
+        return
+    body = exercises(app, name, cards(app, name, body))
+    if "cx-chapters" in body:                                          # a chapter's title and question: one card
+        body = re.sub(r"(<dt.*?</dd>)", r"<div>\1</div>", body, flags=re.S)
+    context["body"] = body
+
+
+def pictures(app, config):
+    """The scripts and styles of the package's pictures, on every page."""
+    config.html_static_path.append(str(STATIC))
+    for path in sorted(STATIC.iterdir()):
+        (app.add_js_file if path.suffix == ".js" else app.add_css_file)(path.name)
+
+
+def setup(app):
+    plain = (nothing, nothing)
+    app.add_node(mark, html=(visit_mark, None), latex=(visit_mark_plain, None), text=plain)
+    app.add_node(fold, html=(visit_fold, depart_fold), latex=plain, text=plain)
+    app.add_node(says, html=(visit_says, depart_says), latex=plain, text=plain)
+    app.add_role("cx-mark", role)
+    app.add_transform(Folds)
+    app.connect("config-inited", pictures)
+    app.connect("source-read", read)
+    app.connect("html-page-context", page, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
