@@ -29,7 +29,8 @@ ACTS = ("Understand", "Compute", "Use")
 VISIBLE, MARKS, TOGETHER, LONGEST = 20, 15, 2, 140     # cells, marks a page, marks a paragraph, characters of a caption
 UNIVERSAL = re.compile(r"\b(only|if and only if|iff|any|never|always|every|uniquely|unique)\b"
                        r"|\bfrom\b[^,;:.]{1,50}?\bon(?=$|[,;:.]| (?:and|or|but)\b)", re.I)
-HOUSEKEEPING = re.compile(r"\bthe (?:book|package|library|chapter)['’]s\b|\bof the (?:book|package|library)\b|\bcapacity\.|\b[a-z]+_[a-z_]+\b")
+HOUSEKEEPING = re.compile(r"\bthe (?:book|package|library|chapter)['’]s\b|\bof the (?:book|package|library)\b"
+                          r"|\bcapacity\.|\b[a-z]+_[a-z_]+\b")
 VERBS = set("""is are was were be been being am has have had do does did can cannot could may might must will would shall should
 add adds agree agrees allow allows arrive arrives beat beats become becomes begin begins bring brings carry carries change changes
 come comes commute commutes compute computes contain contains cost costs count counts cross crosses cut cuts decide decides

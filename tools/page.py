@@ -8,10 +8,10 @@ import posixpath
 import re
 from pathlib import Path
 
+import layers
+import letters
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
-
-import layers
 
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
 PACE, PICTURE = 200, 0.5                # words a minute; minutes for a picture
@@ -76,8 +76,9 @@ def under_title(cells, statements):
     made = ["".join(o.get("data", {}).get("text/html", "")) for o in shown]
     pictures = sum("<svg" in m or "<figure" in m or "image/png" in o.get("data", {}) for m, o in zip(made, shown))
     minutes = round(len(re.findall(r"\w[\w'-]*", text))/PACE + PICTURE*pictures)
-    card = next((m[1] for m in (re.search(r'id="(decide-[\w-]+)"', one) for one in made) if m), None)
-    lines = [f"About {minutes} minutes." + (f' Ten minutes? <a href="#{card}">Go to the decision</a>.' if card else "")]
+    card = next((m[1] for m in (re.search(r'class="cx-decide[^"]*" id="([\w-]+)"', one) for one in made) if m), None)
+    lines = [f"About {minutes} minutes." + (f' Ten minutes? <a href="#{card}">Go to the decision</a>.'
+                                            if card and "Ten minutes?" not in text else "")]
     if statements:
         lines.append(f"{statements} statement{'s' if statements > 1 else ''} of this chapter carr{'y' if statements > 1 else 'ies'} "
                      "∎\u00a0or\u00a0✓: each is a program that ran before this page was built, and would have stopped it by failing.")
@@ -266,6 +267,11 @@ def page(app, name, template, context, doctree):
     body = exercises(app, name, cards(app, name, body))
     if "cx-chapters" in body:                                          # a chapter's title and question: one card
         body = re.sub(r"(<dt.*?</dd>)", r"<div>\1</div>", body, flags=re.S)
+    path = Path(app.env.doc2path(name))
+    if path.suffix == ".ipynb":
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if layers.in_acts(cells):
+            body = letters.explain(body, cells)
     context["body"] = body
 
 
