@@ -481,7 +481,7 @@ class Decision:
         """The alternatives at a setting, as an HTML table."""
         setting = self.start if setting is None else setting
         D = self.numbers(setting)
-        head = "".join(f'<th scope="col">{prose(c.label)}<small>{html.escape(self._limit(D, k))}</small></th>'
+        head = "".join(f'<th scope="col">{prose(c.label)} <small>{html.escape(self._limit(D, k))}</small></th>'
                        for k, c in enumerate(self.columns))
         body = ""
         for r, name in enumerate(self.row_names):
@@ -490,7 +490,7 @@ class Decision:
                             f"{self._cell(D, r, k, scope)}</td>" for k, c in enumerate(self.columns))
             taken = r == D["take"]
             body += (f'<tr{" class=cx-mark" if taken else ""}><th scope="row"><i>{prose(self.row_label)}'
-                     f'{" = " if self.row_label else ""}</i>{html.escape(name)}<em>{"take" if taken else ""}</em></th>{cells}</tr>')
+                     f'{" = " if self.row_label else ""}</i>{html.escape(name)} <em>{"take" if taken else ""}</em></th>{cells}</tr>')
         return (f'<table><thead><tr><th scope="col">{prose(self.row_label)}</th>{head}</tr></thead>'
                 f"<tbody>{body}</tbody></table>")
 

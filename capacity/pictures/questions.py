@@ -43,7 +43,8 @@ class Scale:
 
     def html(self):
         """The ticks, as a row below a track."""
-        marks = "".join(f'<span style="left:{x:g}%">{html.escape(t)}</span>' for x, t in self.ticks())
+        marks = " ".join(f'<span{" class=lo" if x < 4 else " class=hi" if x > 96 else ""} style="left:{x:g}%">{html.escape(t)}</span>'
+                        for x, t in self.ticks())
         return f'<div class="cx-ticks" aria-hidden="true">{marks}</div>'
 
     def spec(self):
@@ -76,9 +77,39 @@ class Guess:
                 f'<p class="cx-range">From {html.escape(show(self.scale.lo, self.unit))} to '
                 f"{html.escape(show(self.scale.hi, self.unit))}.</p>{self.scale.html()}</div>")
 
+    def widget(self):
+        """A slider that sets .value."""
+        import ipywidgets as W
+        s, start = self.scale, self.value if self.value is not None else self._middle()
+        wide = W.Layout(width="100%", max_width="32rem")
+        slider = (W.FloatLogSlider(start, base=10, min=math.log10(s.lo), max=math.log10(s.hi), step=0.01, readout=False, layout=wide)
+                  if s.scale == "log" else W.FloatSlider(start, min=s.lo, max=s.hi, step=(s.hi - s.lo)/100, readout=False, layout=wide))
+        said = W.Label(show(self.value, self.unit) if self.value is not None else "move the slider")
+
+        def moved(change):
+            v = min(s.hi, max(s.lo, float(f"{change['new']:.2g}")))
+            self.value = round(v) if s.whole else v
+            said.value = show(self.value, self.unit)
+        slider.observe(moved, "value")
+        words = W.HTMLMath(f"<b>{prose(self.question)}</b><br>{prose(self.anchor)}")
+        return W.VBox([words, W.HBox([slider, said])])
+
+    def _middle(self):
+        lo, hi = self.scale.lo, self.scale.hi
+        return math.sqrt(lo*hi) if self.scale.scale == "log" else (lo + hi)/2
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        self._widget = self.widget()                      # keeps its callbacks alive
+        return {"text/plain": repr(self), "text/html": self._repr_html_()} | _view(self._widget)
+
     def __repr__(self):
         said = "no guess yet" if self.value is None else show(self.value, self.unit)
         return f"{self.question} Guess: {said}"
+
+
+def _view(widget):
+    """What JupyterLab shows instead of the HTML; executed notebooks are kept without it."""
+    return {k: v for k, v in widget._repr_mimebundle_().items() if "widget-view" in k}
 
 
 def guess(name, value, unit, *, question, lo, hi, scale="log", anchor=""):
@@ -126,6 +157,13 @@ class Answer:
         return (f'<div class="cx-answer mathjax_process" data-answer="{self.name}" data-spec=\'{spec}\'>'
                 f"<p>It is <b>{html.escape(show(self.truth, self.unit))}</b>.</p>"
                 f'<ol class="cx-strip">{rows}</ol>{self.scale.html()}</div>')
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        import ipywidgets as W
+        rows = "".join(f"<tr><th>{prose(k)}</th><td>{html.escape(show(v, self.unit))}</td></tr>" for k, v, _ in self.rows())
+        said = "" if self.guess is None else f"You said <b>{html.escape(show(self.guess, self.unit))}</b>. "
+        self._widget = W.HTMLMath(f"<p>{said}It is <b>{html.escape(show(self.truth, self.unit))}</b>.</p><table>{rows}</table>")
+        return {"text/plain": repr(self), "text/html": self._repr_html_()} | _view(self._widget)
 
     def __repr__(self):
         said = "" if self.guess is None else f"You said {show(self.guess, self.unit)}; "

@@ -29,7 +29,8 @@ def _cell(v):
     if isinstance(v, str):
         return v
     if isinstance(v, (list, tuple, set, frozenset)):
-        return ", ".join(map(_cell, sorted(v) if isinstance(v, (set, frozenset)) else v))
+        v = sorted(v) if isinstance(v, (set, frozenset)) else v
+        return ("; " if any(isinstance(x, (list, tuple, Mapping)) for x in v) else ", ").join(map(_cell, v))
     if isinstance(v, Mapping):
         return ", ".join(f"{k}: {_cell(x)}" for k, x in v.items())
     try:
