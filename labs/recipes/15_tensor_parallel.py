@@ -67,15 +67,15 @@ class Block(nn.Module):
 
 
 def by_library(block, t):
-    """The block, cut for t ranks: the eight lines of the chapter."""
+    """Cuts the block for t ranks: the eight lines of the chapter."""
     # the library
-    mesh = init_device_mesh("cpu", (t,))       # "cuda" with NCCL
-    tokens = Shard(1)                          # of (batch, tokens, width)
-    return parallelize_module(block, mesh, {
-        "norm": SequenceParallel(),
-        "ffn": PrepareModuleInput(input_layouts=tokens, desired_input_layouts=Replicate()),
-        "ffn.up": ColwiseParallel(),
-        "ffn.down": RowwiseParallel(output_layouts=tokens)})
+    mesh, tokens = init_device_mesh("cpu", (t,)), Shard(1)
+    plan = {"norm": SequenceParallel(),        # (batch, tokens, width)
+            "ffn": PrepareModuleInput(
+                input_layouts=tokens, desired_input_layouts=Replicate()),
+            "ffn.up": ColwiseParallel(),
+            "ffn.down": RowwiseParallel(output_layouts=tokens)}
+    parallelize_module(block, mesh, plan)
     # end
 
 
@@ -107,7 +107,8 @@ def main():
     x = torch.randn(2, 3*t, 8)
     want = alone(x)
     want.square().sum().backward()
-    block = by_library(copy.deepcopy(alone), t)
+    block = copy.deepcopy(alone)
+    by_library(block, t)
     mine = x.chunk(t, 1)[r].clone().requires_grad_()   # some of the tokens
     with CommDebugMode() as seen:
         y = block(mine)
