@@ -7,10 +7,23 @@ import pytest
 
 from capacity import ring_attention_bytes, ulysses_bytes
 from capacity.witness import tiny
-from capacity.witness.spmd import Each, ProgramError, run
 from capacity.witness.splits import context
-from capacity.witness.splits.context import (State, contiguous, gathered_attention, hybrid, merge, ring_attention,
-                                             running, see, shard, striped, tiled, ulysses, zigzag)
+from capacity.witness.splits.context import (
+    State,
+    contiguous,
+    gathered_attention,
+    hybrid,
+    merge,
+    ring_attention,
+    running,
+    see,
+    shard,
+    striped,
+    tiled,
+    ulysses,
+    zigzag,
+)
+from capacity.witness.spmd import Each, ProgramError, run
 
 LAYOUTS = [contiguous, zigzag, striped]
 

@@ -7,8 +7,8 @@ import pytest
 from capacity import all_reduce_egress, all_reduce_total_bytes
 from capacity.witness import tiny
 from capacity.witness.collectives import ring_all_reduce
-from capacity.witness.spmd import Each, run
 from capacity.witness.splits.data import accumulate, all_reduce, buckets, loss, mean, shard, sums
+from capacity.witness.spmd import Each, run
 from capacity.witness.tiny import add
 
 W = tiny.weights()

@@ -10,9 +10,8 @@ import pytest
 
 from capacity.witness import tiny
 from capacity.witness.collectives import window_all_reduce
+from capacity.witness.splits.expert import ByNode, Direct, apply, is_expert, loss, mixture, route, shard, spread, with_experts
 from capacity.witness.spmd import Each, Link, Mismatch, ProgramError, run, two_level
-from capacity.witness.splits.expert import (ByNode, Direct, apply, is_expert, loss, mixture, route, shard, spread,
-                                            with_experts)
 
 W = with_experts(tiny.weights(), 8)
 TOKENS, TARGETS = tiny.data(sequences=8, length=6)

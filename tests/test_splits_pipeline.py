@@ -3,10 +3,9 @@ import numpy as np
 import pytest
 
 from capacity.witness import tiny
-from capacity.witness.schedule import (Infeasible, Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate,
-                               zb_h1, zb_h2, zb_v)
-from capacity.witness.spmd import Deadlock, run
+from capacity.witness.schedule import Infeasible, Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate, zb_h1, zb_h2, zb_v
 from capacity.witness.splits.pipeline import loss, ops, peaks, shard, stages, total
+from capacity.witness.spmd import Deadlock, run
 
 W = tiny.weights(layers=8)
 TOKENS, TARGETS = tiny.data(sequences=16)

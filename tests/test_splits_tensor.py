@@ -3,9 +3,21 @@ import numpy as np
 import pytest
 
 from capacity.witness import tiny
-from capacity.witness.splits.tensor import (AXIS, all_gather, all_reduce, cross_entropy, hooks, loss, merge,
-                                            reduce_scatter, sequence_parallel, shard, sum_norms, tensor_parallel,
-                                            unshard)
+from capacity.witness.splits.tensor import (
+    AXIS,
+    all_gather,
+    all_reduce,
+    cross_entropy,
+    hooks,
+    loss,
+    merge,
+    reduce_scatter,
+    sequence_parallel,
+    shard,
+    sum_norms,
+    tensor_parallel,
+    unshard,
+)
 from capacity.witness.spmd import run
 
 BETWEEN = [tensor_parallel, sequence_parallel]

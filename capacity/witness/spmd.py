@@ -172,8 +172,8 @@ def run(program, inputs, *shared, link=Link(), ports=1, limit=10**6):
     for name, value in (("ports", ports), ("limit", limit)):
         if not _whole(value):
             raise ValueError(f"{name} = {value!r}; allowed: 1, 2, ...")
-    between = link if callable(link) else lambda a, b, link=_link(link): link
-    return _World(len(inputs), between, ports, limit).run(program, inputs, shared)
+    one = None if callable(link) else _link(link)
+    return _World(len(inputs), link if one is None else lambda a, b: one, ports, limit).run(program, inputs, shared)
 
 
 def _whole(n):

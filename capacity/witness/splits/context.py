@@ -15,7 +15,6 @@ import numpy as np
 from .. import tiny
 from ..collectives import pairwise_all_to_all, ring_all_gather, ring_reduce_scatter, window_all_reduce
 
-
 # Which tokens a rank keeps: P lists of positions.
 
 def contiguous(S, P):
