@@ -7,6 +7,7 @@ import nbformat
 import pytest
 
 import execute
+import layers
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = execute.notebooks()
@@ -14,7 +15,11 @@ CHAPTERS = [p for p in NOTEBOOKS if p.parent.name == "chapters"]
 HYPE = (r"\b(crucial|powerful|seamless|leverage|delve|dive into|game.chang|simply put"
         r"|in conclusion)\w*")
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: f"{p.parent.name}/{p.stem}")
+ACTS = [p for p in CHAPTERS if layers.in_acts(nbformat.read(p, as_version=4).cells)]
+OLD = [p for p in CHAPTERS if p not in ACTS]
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+each_in_acts = pytest.mark.parametrize("path", ACTS, ids=lambda p: p.stem)       # tests/test_form.py has the rules of their layers
+each_old = pytest.mark.parametrize("path", OLD, ids=lambda p: p.stem)
 
 
 def cells(path, kind):
@@ -147,20 +152,20 @@ def test_code_fits_the_page(path):
     assert not wide, "over 72 characters:\n" + "\n".join(wide)
 
 
-@each_chapter
+@each_old
 def test_cells_are_small(path):
     sizes = [len(lines(c.source)) for c in cells(path, "code")]
     assert max(sizes) <= 25, f"a cell of {max(sizes)} lines"
     assert statistics.median(sizes) <= 4, f"the median cell has {statistics.median(sizes)} lines"
 
 
-@each_chapter
+@each_old
 def test_imports_are_few(path):
     imports = next(c.source for c in cells(path, "code") if re.search(r"^(import|from) ", c.source, re.M))
     assert len(lines(imports)) <= 6, f"six lines or fewer, nothing hidden:\n{imports}"
 
 
-@each_chapter
+@each_old
 def test_begins_with_a_question_and_a_guess(path):
     nb = nbformat.read(path, as_version=4)
     assert nb.cells[0].source.startswith("# ") and re.search(r"\*\*[^*]*\?[^*]*\*\*", nb.cells[0].source), \
@@ -178,7 +183,7 @@ def test_claims_end_in_asserts(path):
         "a derivation ends in a comparison with the package"
 
 
-@each_chapter
+@each_old
 def test_has_an_explorer(path):
     assert any("cx-explore" in str(o.get("data", {}).get("text/html", ""))
                for c in cells(path, "code") for o in c.outputs), "explore(...)"
@@ -193,3 +198,49 @@ def test_plain_words(path):
 @each_chapter
 def test_links_to_its_exercises(path):
     assert f"exercises/{path.stem}" in "\n".join(c.source for c in cells(path, "markdown"))
+
+
+# --- every chapter in three acts
+
+def box(text, name):
+    """The words of each box of a class."""
+    return re.findall(rf"^:::+\{{admonition\}}[^\n]*\n:class: {name}\n(.*?)^:::", text, re.S | re.M)
+
+
+@each_in_acts
+def test_what_is_read_is_short(path):
+    """The argument and its proofs; what makes a picture may be longer."""
+    for c in cells(path, "code"):
+        read = layers.read(c.source)
+        assert len(lines(c.source)) <= (40 if read.layer == "workshop" else 25), f"{len(lines(c.source))} lines:\n{c.source}"
+
+
+@each_in_acts
+def test_begins_with_a_question_a_picture_a_guess_and_the_answer(path):
+    nb = nbformat.read(path, as_version=4)
+    question = re.findall(r"\*\*([^*]*\?)\*\*", nb.cells[0].source)
+    assert nb.cells[0].source.startswith("# ") and question, "the first cell: title, question in bold"
+    assert len(question[-1].split()) <= 30, f"{len(question[-1].split())} words: {question[-1]}"
+    act = next(i for i, c in enumerate(nb.cells) if c.cell_type == "markdown" and re.search("^## Understand", c.source, re.M))
+    before = nb.cells[:act] + [nbformat.v4.new_markdown_cell(nb.cells[act].source.partition("## Understand")[0])]
+    shown = [str(o.get("data", {}).get("text/html", "")) for c in before if c.cell_type == "code" for o in c.outputs]
+    assert any("<svg" in s or "<figure" in s for s in shown), "a picture before the first act"
+    assert any("cx-ask" in s for s in shown), "guess(...) before the first act"
+    answers = box("\n\n".join(c.source for c in before if c.cell_type == "markdown"), "answer")
+    assert len(answers) == 1 and len(answers[0].split()) <= 60, f"one answer of at most 60 words: {[len(a.split()) for a in answers]}"
+
+
+@each_in_acts
+def test_has_the_shape_of_a_chapter(path):
+    levels = headings(path)
+    assert sum(level == 3 for level, _ in levels) <= 12, "at most twelve sections"
+    text = "\n\n".join(c.source for c in cells(path, "markdown"))
+    acts = re.split(r"^## ", text, flags=re.M)
+    for name in layers.ACTS:
+        act = next(a for a in acts if a.startswith(name))
+        assert box(act, "takeaway") or name == "Use" and box(act, "remember"), f"{name} ends in a takeaway"
+    assert len(box(text, "remember")) == 1, "one box to remember"
+    shown = "".join(str(o.get("data", {}).get("text/html", "")) for c in cells(path, "code") for o in c.outputs)
+    for word, what in {"cx-answer": "answer(...)", "cx-decide": "decide(...)", "cx-quiz": "quiz(...)"}.items():
+        assert word in shown, what
+    assert re.search("cx-(explore|scenes|stepper|gantt)", shown), "something that moves"

@@ -1,0 +1,344 @@
+"""The form of a chapter: layers and marks, letters, and what a reader meets on the built page.
+
+The grammar and the alphabet are tested on small notebooks; every chapter in three acts keeps their rules; the built pages of these
+are measured in Chromium (`make html` first).
+"""
+import json
+import os
+import re
+from pathlib import Path
+
+import browser as tools
+import layers
+import letters
+import measure
+import page as pages
+import pytest
+from serve import serve
+
+import capacity
+
+ROOT = Path(__file__).resolve().parents[1]
+HTML = Path(os.environ.get("BOOK_HTML", ROOT/"_build/html"))
+
+
+def load(path):
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+CHAPTERS = [p for p in sorted((ROOT/"chapters").glob("*.ipynb")) if layers.in_acts(load(p))]
+each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+
+
+def notebook(*sources):
+    """Cells: what begins with ``>`` is code (with an output where it says so), the rest Markdown."""
+    made = []
+    for s in sources:
+        if s.startswith(">"):
+            shown, source = "shown" in s.split("\n")[0], s.partition("\n")[2]
+            made.append({"cell_type": "code", "source": source, "metadata": {},
+                         "outputs": [{"output_type": "stream", "text": "7"}] if shown else []})
+        else:
+            made.append({"cell_type": "markdown", "source": s, "metadata": {}})
+    return made
+
+
+# ---- layers
+@pytest.mark.parametrize("source, layer, says", [
+    ("# ∎ The sum is one\nassert True", "proof", "The sum is one"),
+    ("#✓ It holds at 2\n#   and 4 ranks\nassert True", "proof", "It holds at 2 and 4 ranks"),
+    ("# further ∎ It holds\nassert True", "further", "It holds"),
+    ("# figure\nx = 1", "workshop", "Code of the figure"),
+    ("# table: three rows\nx = 1", "workshop", "Code of the table: three rows"),
+    ("# figures of merit\nx = 1", "argument", ""),
+    ("x = 1  # ✓ no", "argument", "")])
+def test_the_first_comment_decides(source, layer, says):
+    cell = layers.read(source)
+    assert (cell.layer, cell.says) == (layer, says)
+    assert cell.code == (source if layer == "argument" else source.partition("\n")[2].removeprefix("#   and 4 ranks\n"))
+
+
+def test_marks_stand_at_sentences_only():
+    text = "It is so. ∎ And more (see below ✓).\n\n| a | ✓ |\n\n`x ✓` $a ✓ b$\n\n```\ny ✓\n```\n## Title ✓\n\nThe end ✓"
+    assert [layers.sentence(text, m) for m in layers.marks(text)] == ["It is so.", "And more (see below", "The end"]
+
+
+def test_marks_take_the_proofs_in_order():
+    cells = notebook("One. ∎ Two. ✓", ">\nx = 1", ">\n# ∎ First holds\nassert 1", "No mark here.", ">\n# ✓ Second holds\nassert 1",
+                     ">\n# further ✓ More holds\nassert 1", "Three. ✓", ">\n# ✓ Third holds\nassert 1")
+    assert layers.bind(cells) == ({(0, 0): 2, (0, 1): 4, (6, 0): 7}, [])
+
+
+@pytest.mark.parametrize("sources, said", [
+    (["One. ∎", ">\n# ✓ First holds\nassert 1"], "a ✓ for the ∎"),
+    (["One. ∎", "Two. ✓", ">\n# ✓ Second holds\nassert 1"], "the ∎ at “…One.” has no proof"),
+    (["One.", ">\n# ✓ First holds\nassert 1"], "no sentence before it carries a ✓"),
+    (["One. ∎ Two. ∎", ">\n# ∎ First holds\nassert 1"], "the ∎ at “…Two.” has no proof")])
+def test_marks_and_proofs_that_do_not_meet(sources, said):
+    assert len(layers.bind(notebook(*sources))[1]) == 1 and said in layers.bind(notebook(*sources))[1][0]
+
+
+@pytest.mark.parametrize("caption, mark, said", [
+    ("The minimum is unique if, and only if, the layer is wider", "✓", "under ✓"),
+    ("Parts allow single elements, terms only what is linear", "✓", "“only” under ✓"),
+    ("A ring hides all from that many columns on, and not below", "✓", "“from that many columns on”"),
+    ("Every rank sends the same", "✓", "“Every” under ✓"),
+    ("R is the formula of the book", "∎", "housekeeping"),
+    ("It equals max_tensor_parallel", "∎", "housekeeping"),
+    ("Both block products, for all sizes", "∎", "no verb"),
+    ("It is so. It is so again", "∎", "one sentence"),
+    ("It is " + "very "*30 + "long", "∎", "at most 140")])
+def test_captions_that_are_refused(caption, mark, said):
+    assert any(said in fault for fault in layers.caption_faults(caption, mark)), list(layers.caption_faults(caption, mark))
+
+
+@pytest.mark.parametrize("caption, mark", [
+    ("Any matrix has both products, and only linear maps have the second", "∎"),
+    ("From 2 to 8 ranks on one node the prediction is within a tenth", "✓"),
+    ("At widths ½, 1, 2 and 4 the minimum is attained once", "✓")])
+def test_captions_that_pass(caption, mark):
+    assert list(layers.caption_faults(caption, mark)) == []
+
+
+def test_what_a_chapter_may_not_do():
+    proof = ">\n# ✓ It holds at 2 ranks\nassert 1"
+    silent, spoken = ">\nspeed = 7", ">\nwidth = 7"
+    wrong = layers.faults(notebook("It holds. ✓ It holds. ✓ It holds. ✓", proof, proof, ">\n# ✓ It holds at 3 ranks\nx = 1",
+                                   silent, spoken, "Here `width` is a number, and it is never zero. ✓", proof, ">shown\n1 + 1"))
+    assert [w for w in wrong if "marks in one paragraph" in w] and [w for w in wrong if "without an assert" in w]
+    assert [w for w in wrong if "“never” in a sentence under ✓" in w]
+    assert ["speed" in w for w in wrong if "names nothing" in w] == [True]
+    assert [w for w in layers.faults(notebook(*["It holds. ✓", proof]*16)) if "16 marks" in w]
+    assert [w for w in layers.faults(notebook(*[">shown\n1"]*21)) if "21 visible" in w]
+
+
+# ---- the page, in memory
+def test_the_build_binds_marks_and_changes_no_file():
+    cells = notebook("# 1 · T\n\n## Understand", "## Compute\n\nIt is one. ∎", ">\n# ∎ One is 1\nassert 1", "## Use",
+                     ">\n# figure\nx = 1")
+    made = pages.annotate({"cells": json.loads(json.dumps(cells))})["cells"]
+    assert made[1]["source"].endswith("It is one.\u00a0{cx-mark}`2`") and made[2]["source"] == "assert 1"
+    assert made[2]["metadata"]["tags"] == ["proof"] and made[4]["metadata"]["tags"] == ["workshop", "figure"]
+    assert "1 statement of this chapter carries" in made[0]["source"]
+    old = notebook("# 1 · T\n\nIt is one. ∎", ">\n# ∎ One is 1\nassert 1")
+    assert pages.annotate({"cells": json.loads(json.dumps(old))})["cells"][0]["source"] == old[0]["source"]
+
+
+def test_a_picture_is_named_by_its_alternative_text():
+    cell = {"metadata": {"mystnb": {"image": {"alt": "Two \"lines\""}}}}
+    for data in ({"image/svg+xml": "<?xml?><svg width='1'></svg>"}, {"text/html": "<figure><svg width='1'></svg></figure>"}):
+        pages.picture(cell, output := {"data": data})
+        assert '<svg role="img" aria-label="Two &quot;lines&quot;" width' in output["data"]["text/html"]
+        assert "image/svg+xml" not in output["data"]
+
+
+# ---- letters
+def spelled(latex):
+    return [s.whole for s in letters.signs(latex)]
+
+
+@pytest.mark.parametrize("latex, found", [
+    (r"T = \alpha + \frac{n}{\beta}", ["T", r"\alpha", "n", r"\beta"]),
+    (r"H_{\mathrm{f}} + H_\mathrm f + H_f", ["H_'f", "H_'f", "H_f"]),
+    (r"X_1 W_{1,r}^2 \bar S \sigma(XA)", ["X_1", "W_1,r^2", r"\bar S".replace(" ", ""), r"\sigma", "X", "A"]),
+    (r"\underbrace{k\alpha}_{\text{for each piece}} + \text{the rest}", ["k", r"\alpha"]),
+    (r"\log_2 P + \operatorname{relu}(x)", ["P", "x"])])
+def test_letters_of_a_formula(latex, found):
+    assert spelled(latex) == found
+
+
+def test_a_numbered_letter_is_the_letter_and_a_named_one_is_not():
+    known = {"H": 1, "X": 1, "H_'f": 1}
+    look = lambda latex: letters.look(next(letters.signs(latex)), known)
+    assert [look(x) for x in ("X_1", "X_{r+1}", "X^2", "H_{\\mathrm f}", "H_{\\mathrm g}", "Z")] == ["X", "X", "X", "H_'f", None, None]
+
+
+OLD_15 = ["$Y = \\sigma(XA)\\,B$ on $t$ ranks, with peak $F$.", ">\ntensor_parallel_ratio(1, 2, 3, 4, 5, 6)",
+          ">\nlayouts = search('B D', [['D F/t', 'D/t F']], 'B E', size, mesh)",
+          "Here `layouts`; the pair $f$, $g$.", ">\nback = [backward(f.choice) for f in layouts]"]
+ALPHABET = """>
+# alphabet
+alphabet = {"X": "input", "Y": "output", r"\\sigma": "function of an entry", "A": "first weight", "B": "second weight",
+            "f": "copies forward, sums backward", "g": "the reverse of f"%s}"""
+
+
+def test_the_old_chapter_15_is_refused():
+    wrong = "\n".join(letters.Page(notebook(*OLD_15)).faults())
+    assert "letters without a meaning: Y, \\sigma, X, A, B, f, g" in wrong
+    assert "F is a letter of the placements and elsewhere “dense peak arithmetic of one device”" in wrong
+    wrong = "\n".join(letters.Page(notebook(ALPHABET % "", *OLD_15)).faults())
+    assert "B is a letter of the placements and elsewhere “second weight”" in wrong
+    assert "visible code uses f for a loop; on this page it is “copies forward, sums backward”" in wrong
+    assert "t is a letter of the placements" not in wrong            # tensor-parallel ranks, as in the formulas
+    wrong = "\n".join(letters.Page(notebook(ALPHABET % ', "B/": "tokens", "F/": "width of the layer"', *OLD_15)).faults())
+    assert "B has two meanings: “tokens” in placements, “second weight” elsewhere" in wrong
+    assert "F has two meanings: “width of the layer” in placements" in wrong
+
+
+def test_a_page_with_one_meaning_for_each_letter():
+    good = notebook(ALPHABET % "", "$Y = \\sigma(XA)B$; `ranks` and $f$, $g$ on $t$ ranks.",
+                    ">\ntensor_parallel_ratio(1, 2, 3, 4, 5, 6)", ">\nranks = [t for t in (2, 4)]", ">\nplaced = 'tokens width/t'")
+    assert letters.Page(good).faults() == []
+
+
+def test_formula_cards_that_disagree():
+    formulas = [getattr(capacity, name) for name in dir(capacity)]
+    one, two = (next(f.__name__ for f in formulas if isinstance(f, letters.Formula) and k in f.units) for k in ("segments", "buckets"))
+    cards = "".join(f'<div class="formula-card"><p><strong><code>{name}</code>' for name in (one, two))
+    cells = [{"cell_type": "code", "source": "show()", "metadata": {}, "outputs": [{"data": {"text/html": cards}}]}]
+    assert any(w.startswith("k has two meanings in the formula cards") for w in letters.Page(cells).faults())
+
+
+# ---- chapters in three acts
+@each_chapter
+def test_layers_and_marks(path):
+    wrong = layers.faults(load(path))
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@each_chapter
+def test_one_letter_one_meaning(path):
+    wrong = letters.Page(load(path)).faults()
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+RAW = re.compile(r"\s*([(\[{]|'.*'\s*$|\".*\"\s*$|array\(|dict_|np\.)")
+
+
+@each_chapter
+def test_results_are_shown_not_dumped(path):
+    raw = []
+    for cell in load(path):
+        for o in cell.get("outputs", []):
+            data = o.get("data", {"text/plain": o.get("text", "")})
+            if set(data) <= {"text/plain"} and RAW.match("".join(data["text/plain"])):
+                raw.append("".join(data["text/plain"])[:80])
+    assert not raw, raw
+
+
+# ---- built pages
+@pytest.fixture(scope="module")
+def site():
+    if not (HTML/"index.html").exists():
+        pytest.fail(f"no built book in {HTML}: make html")
+    if not tools.find():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(tools.MISSING)
+    with serve(HTML) as address, tools.chromium() as chromium:
+        yield address, chromium
+
+
+def visit(site, path, **context):
+    page = site[1].new_context(viewport={"width": 1280, "height": 900}, **context).new_page()
+    page.goto(f"{site[0]}chapters/{path.stem}.html", wait_until="load")
+    if context.get("java_script_enabled", True):
+        page.evaluate("window.MathJax?.startup?.promise")
+    return page
+
+
+@pytest.fixture(scope="module", params=CHAPTERS, ids=lambda p: p.stem)
+def met(request, site):
+    """(path, what a reader meets)."""
+    page = visit(site, request.param)
+    yield request.param, measure.measure(page)
+    page.context.close()
+
+
+def test_measurements(met):
+    path, m = met
+    print("\n" + measure.HEAD + "\n" + measure.line(path.stem, m))
+    assert m["cells"] <= 20
+    assert m["share"] <= .10
+    assert m["first"] is not None and m["first"] < 900
+    assert m["words"] <= 5500
+    assert len(m["sizes"]) <= 8, m["sizes"]
+
+
+@pytest.mark.parametrize("width", ["1280", "768", "375", "print"])
+def test_nothing_is_wider_than_its_box(met, width):
+    assert met[1]["wide"][width] == []
+
+
+@each_chapter
+def test_a_mark_opens_its_program(site, path):
+    page = visit(site, path)
+    marks = page.locator("a.cx-qed")
+    assert marks.count() == len(layers.bind(load(path))[0])
+    for i in range(marks.count()):
+        mark = marks.nth(i)
+        proof = page.locator(f"[id='{mark.get_attribute('aria-controls')}']")
+        if mark.evaluate("e => !!e.closest('details:not([open])')"):
+            continue
+        assert not proof.is_visible() and mark.get_attribute("aria-label")
+        mark.focus()
+        page.keyboard.press("Enter")
+        assert proof.locator("pre").first.is_visible() and mark.get_attribute("aria-expanded") == "true"
+        page.keyboard.press("Enter")
+        assert not proof.is_visible()
+    page.context.close()
+
+
+@each_chapter
+def test_without_scripts_everything_can_be_read(site, path):
+    page = visit(site, path, java_script_enabled=False)
+    answers = page.locator(".admonition.answer")
+    assert answers.count() == 1 and answers.is_visible()
+    proofs = page.locator("details.cx-proof > summary")
+    folded = "e => !!e.parentElement.parentElement.closest('details:not([open])')"
+    assert proofs.count() and all(s.is_visible() for s in proofs.all() if not s.evaluate(folded))
+    page.context.close()
+
+
+@each_chapter
+def test_the_answer_on_a_phone(site, path):
+    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats."""
+    page = visit(site, path)
+    page.set_viewport_size({"width": 375, "height": 812})
+    box = page.locator(".admonition.answer")
+    assert not box.is_visible()
+    page.get_by_role("button", name="Just tell me").click()
+    assert box.is_visible()
+    number = re.search(r"[\d.,]*\d", page.locator(".cx-answer .truth b").inner_text())[0]
+    for place in (box, page.locator(".admonition.remember")):
+        assert number in re.sub(r"\s", "", place.inner_text()), f"{number} is not in: {place.inner_text()}"
+    shown = page.locator(".cx-answer .truth b").bounding_box()
+    assert 0 <= shown["x"] and shown["x"] + shown["width"] <= 375
+    rows = page.locator(".cx-answer .cx-strip > li")
+    for i in range(rows.count()):
+        label, value = (rows.nth(i).locator(part).first.bounding_box() for part in ("span", "b"))
+        assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
+    page.context.close()
+
+
+@each_chapter
+def test_captions_are_found_by_search(site, path):
+    says = next(c.says for c in (layers.read("".join(x["source"])) for x in load(path) if x["cell_type"] == "code") if c.layer == "proof")
+    words = sorted(re.findall(r"[a-z]{5,}", says), key=len)[-3:]
+    page = site[1].new_page()
+    page.goto(f"{site[0]}search.html?q={'+'.join(words)}", wait_until="load")
+    page.wait_for_selector("#search-results li", timeout=10_000)
+    assert path.stem in page.locator("#search-results").inner_html()
+    page.close()
+
+
+@each_chapter
+def test_a_letter_explains_itself(site, path):
+    page = visit(site, path)
+    formula = page.locator(".bd-article [data-letters]").first
+    formula.scroll_into_view_if_needed()
+    formula.hover()
+    page.locator(".cx-tip dd").first.wait_for(timeout=3000)
+    page.keyboard.press("Escape")
+    assert not page.locator(".cx-tip").is_visible()
+    page.context.close()
+
+
+@each_chapter
+def test_code_switch(site, path):
+    page = visit(site, path)
+    seen = {}
+    for mode in ("none", "argument", "all"):
+        page.get_by_label(mode, exact=True).check(force=True)
+        seen[mode] = page.evaluate("[...document.querySelectorAll('.bd-article .cell_input')].filter(e => e.checkVisibility()).length")
+    cells = [c for c in load(path) if c["cell_type"] == "code"]
+    assert seen["none"] == 0 and seen["argument"] < seen["all"] == len(cells), seen
+    page.context.close()
