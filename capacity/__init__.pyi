@@ -191,6 +191,12 @@ from .layout import Layout as Layout
 from .notation import NOTATION as NOTATION
 from .pictures.chart import explore_schedules as explore_schedules
 from .pictures.chart import gantt as gantt
+from .pictures.decision import Choice as Choice
+from .pictures.decision import Column as Column
+from .pictures.decision import Field as Field
+from .pictures.decision import Switch as Switch
+from .pictures.decision import Verdict as Verdict
+from .pictures.decision import decide as decide
 from .pictures.diagram import Sketch as Sketch
 from .pictures.diagram import drawing as drawing
 from .pictures.diagram import scenes as scenes
@@ -205,6 +211,7 @@ from .pictures.plot import label as label
 from .pictures.plot import ticks as ticks
 from .pictures.questions import answer as answer
 from .pictures.questions import guess as guess
+from .pictures.questions import quiz as quiz
 from .pictures.tables import named as named
 from .pictures.tables import recall as recall
 from .pictures.tables import table as table

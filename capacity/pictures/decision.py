@@ -15,7 +15,6 @@
            verdict=Verdict("Take t = {t}: it holds {memory} and waits {time waiting} of the time.", take="first"))
 """
 import html
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -23,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import svg as draw
-from .tables import prose
 from ..grammar import Formula
 from ..units import show
+from . import svg as draw
+from .tables import prose
 
 TAKES = ["first", "last", "least", "most"]
 PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -88,6 +87,11 @@ class Choice:
                                  "first one")
         if self.start is not None and self.start not in self.options:
             raise ValueError(f"choice {self.label!r}: start is {self.start!r}; allowed: {_list(self.options)}")
+
+    def numbers(self):
+        """The values of each option, in the order of the first one's symbols."""
+        keys = list(next(iter(self.options.values())))
+        return [[float(values[k]) for k in keys] for values in self.options.values()]
 
     @property
     def first(self):
@@ -383,7 +387,7 @@ class Decision:
     def _vector(self, setting):
         v = []
         for x, s in zip(self.inputs, setting):
-            v += [float(n) for n in list(x.options.values())[int(s)].values()] if isinstance(x, Choice) else [float(s)]
+            v += x.numbers()[int(s)] if isinstance(x, Choice) else [float(s)]
         return v
 
     def numbers(self, setting=None):
@@ -513,7 +517,7 @@ class Decision:
         for x in self.inputs:
             if isinstance(x, Choice):
                 inputs.append({"label": _bare(x.label), "at": x.first, "options": [
-                    [name, [_short(float(v)) for v in values.values()]] for name, values in x.options.items()]})
+                    [name, [_short(v) for v in values]] for name, values in zip(x.options, x.numbers())]})
             elif isinstance(x, Field):
                 times, over = scale(x.unit)
                 whole = any(s.is_integer for s in self.args[self.slots[len(inputs)][0]])

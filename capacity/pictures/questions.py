@@ -3,13 +3,11 @@
 Each is complete where no script runs; `capacity/pictures/static/words.js` makes it answer.
 """
 import html
-import json
 import math
-import re
 
+from ..units import show
 from . import svg as draw
 from .tables import prose
-from ..units import show
 
 COUNTS = {1: "One quick question", 2: "Two quick questions", 3: "Three quick questions", 4: "Four quick questions",
           5: "Five quick questions"}
@@ -33,6 +31,14 @@ class Scale:
         f = math.log if self.scale == "log" else float
         x = (f(v) - f(self.lo))/(f(self.hi) - f(self.lo)) if v > 0 or self.scale == "linear" else 0
         return 100*min(1, max(0, x))
+
+    def guessed(self, v):
+        """v as a guess: two digits are enough; the ends are exact."""
+        at = self.at(v)
+        if not 1e-6 < at < 100 - 1e-6:
+            return self.lo if at < 50 else self.hi
+        v = min(self.hi, max(self.lo, float(f"{v:.2g}")))
+        return round(v) if self.whole else v
 
     def ticks(self):
         """[(percent, text), ...] of at most six round values."""
@@ -87,8 +93,7 @@ class Guess:
         said = W.Label(show(self.value, self.unit) if self.value is not None else "move the slider")
 
         def moved(change):
-            v = min(s.hi, max(s.lo, float(f"{change['new']:.2g}")))
-            self.value = round(v) if s.whole else v
+            self.value = s.guessed(change["new"])
             said.value = show(self.value, self.unit)
         slider.observe(moved, "value")
         words = W.HTMLMath(f"<b>{prose(self.question)}</b><br>{prose(self.anchor)}")

@@ -93,7 +93,7 @@ class Table:
             for k, text in enumerate(row[1:], 1):
                 inner = prose(text)
                 if k == self.bar:
-                    inner = f'<span class="cx-barred"><b>{inner}</b><i style="width:{5.5*self.lengths[i]/most:.2f}rem"></i></span>'
+                    inner = f'<span class="cx-barred"><b>{inner}</b><i style="--part:{self.lengths[i]/most:.4f}"></i></span>'
                 label = html.escape(re.sub(r"[$`\\]", "", self.head[k]))
                 cells += f'<td{_class("bar" if k == self.bar else side[k])} data-label="{label}">{inner}</td>'
             body += f'<tr{" class=cx-mark" if i == self.mark else ""}>{cells}</tr>'

@@ -3,7 +3,7 @@
    in the address.  numbers() and sentence() are those of capacity/pictures/decision.py: a test compares them. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const { el, escape, show } = cx;
+  const { el, escape } = cx, show = (...quantity) => cx.show(...quantity);
   const store = { get: (k) => { try { return localStorage.getItem("book:" + k); } catch { return null; } },
     set: (k, v) => { try { localStorage.setItem("book:" + k, v); } catch { /* private window */ } } };
   const typeset = (e) => { if (e.textContent.includes("\\(") && window.MathJax && MathJax.typesetPromise) MathJax.typesetPromise([e]); };
@@ -253,8 +253,10 @@ addEventListener("DOMContentLoaded", () => {
   }
 
   Object.assign(cx, { decision, guessed, place });
-  cx.figures("cx-decide", card);
-  document.querySelectorAll(".cx-ask[data-spec]").forEach(ask);
-  document.querySelectorAll(".cx-answer[data-spec]").forEach(answer);
-  document.querySelectorAll(".cx-quiz").forEach(quiz);
+  setTimeout(() => {                                       // after the script that brings show()
+    cx.figures("cx-decide", card);
+    document.querySelectorAll(".cx-ask[data-spec]").forEach(ask);
+    document.querySelectorAll(".cx-answer[data-spec]").forEach(answer);
+    document.querySelectorAll(".cx-quiz").forEach(quiz);
+  });
 });
