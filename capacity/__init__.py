@@ -32,7 +32,7 @@ _HOME = {
     "step": ["Step", "estimate"],
     "runs": ["Run", "published_rows", "published_runs", "scaling_runs"],
     "fits": ["Surface", "bootstrap", "fit_loss_surface", "isoflop_vertex"],
-    "pictures.plot": ["COLOR", "figure", "label", "ticks"],
+    "pictures.plot": ["COLOR", "figure", "figure_style", "label", "ticks"],
     "pictures.explorer": ["Axis", "Slider", "Y", "explore"],
     "pictures.player": ["stepper"],
     "pictures.chart": ["explore_schedules", "gantt"],

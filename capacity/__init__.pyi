@@ -207,6 +207,7 @@ from .pictures.explorer import explore as explore
 from .pictures.player import stepper as stepper
 from .pictures.plot import COLOR as COLOR
 from .pictures.plot import figure as figure
+from .pictures.plot import figure_style as figure_style
 from .pictures.plot import label as label
 from .pictures.plot import ticks as ticks
 from .pictures.questions import answer as answer

@@ -5,11 +5,25 @@ from functools import cache
 import numpy as np
 import pytest
 
-from capacity.pictures.diagram import (FRAMED, NARROW, WIDE, Sketch, causal, contiguous, documents, drawing, exposed,
-                                       held, role, scenes, striped, window, zigzag)
+from capacity.pictures.diagram import (
+    FRAMED,
+    NARROW,
+    WIDE,
+    Sketch,
+    causal,
+    contiguous,
+    documents,
+    drawing,
+    exposed,
+    held,
+    role,
+    scenes,
+    striped,
+    window,
+    zigzag,
+)
 from capacity.pictures.shapes import COLORS, Path, Rect, Text
-from capacity.witness.collectives import (binomial_broadcast, pairwise_all_to_all, ring_all_gather, ring_all_reduce,
-                                          ring_reduce_scatter)
+from capacity.witness import collectives
 from capacity.witness.spmd import Link, run
 
 
@@ -41,10 +55,11 @@ def chain(comm, x):
 
 
 TERMS = [[{r} for _ in range(P)] for r in range(P)]
-GATHER = run(ring_all_gather, [{r} for r in range(P)])
-SCATTER, REDUCE = run(ring_reduce_scatter, TERMS, united), run(ring_all_reduce, TERMS, united)
+GATHER = run(collectives.ring_all_gather, [{r} for r in range(P)])
+SCATTER = run(collectives.ring_reduce_scatter, TERMS, united)
+REDUCE = run(collectives.ring_all_reduce, TERMS, united)
 BEFORE = [[r]*P for r in range(P)]
-SWAPPED = run(pairwise_all_to_all, BEFORE).results
+SWAPPED = run(collectives.pairwise_all_to_all, BEFORE).results
 CHAIN = run(chain, [np.zeros(1000)] + [None]*(P - 1), link=Link(2e-6, 4e9))
 PARTS = [("weights", 16e9, "compute"), ("gradients", 16e9, "network"), ("states", 96e9, "memory"),
          ("activations", 12e9, "measured")]
@@ -231,7 +246,7 @@ def test_a_grid_of_an_all_to_all_is_its_transpose():
 def test_a_run_that_holds_its_tongue_is_refused():
     with pytest.raises(ValueError, match="run: rank 0, 1 never said what it holds"):
         held(run(chain, [1, None]))
-    assert held(run(binomial_broadcast, ["x", None]))[1] == [["x"], ["x"]]
+    assert held(run(collectives.binomial_broadcast, ["x", None]))[1] == [["x"], ["x"]]
 
 
 @pytest.mark.parametrize("allowed, n", [(causal, 36), (window(3), 21), (documents(3, 5), 6 + 15), (window(8), 36)])

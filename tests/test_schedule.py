@@ -537,3 +537,10 @@ def test_schedules_are_data():
 def test_ints_stay_exact():
     t = simulate(interleaved(3, 6, 3), F=1, I=2, W=5)
     assert all(isinstance(time, (int, Q)) for time in chain(t.end.values(), t.busy, t.spans, t.peak_activations))
+
+
+def test_a_schedule_is_short_to_read_and_knows_its_slots():
+    made = dualpipe(4, 8)
+    assert repr(made) == "<DualPipe on 4 devices; simulate(it) gives the times>"
+    assert made.microbatches == 8 and Schedule("none", []).microbatches == 0
+    assert [[slot if len(slot) > 1 else slot[0] for slot in row] for row in made.slots] == [list(order) for order in made.orders]

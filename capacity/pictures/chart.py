@@ -1,6 +1,6 @@
-"""Gantt charts of a pipeline: gantt() on paper, explore_schedules() with choices and sliders.
+"""Charts of a pipeline: gantt() of one timeline, explore_schedules() with choices and sliders.
 
-* The HTML book: choices of schedule, devices and micro-batches, sliders for F, I and W; `capacity/pictures/static/chart.js` runs the
+* The HTML book: choices of schedule, devices and micro-batches, sliders for F, I and W; `static/chart.js` runs the
   clock and draws; no kernel, no network.
 * JupyterLab with a kernel: ipywidgets, the same SVG drawn here.
 * No JavaScript: a table of all schedules.  PDF: a PNG of the first one.
@@ -9,56 +9,86 @@
     explore_schedules("two", [make(4, m) for make in (gpipe, one_f_one_b) for m in (4, 8)],
                       title="Same bubble, less memory")
 
-The page has the orders and nothing else: times come from a clock, here and in gantt.js, which a test holds against
-`capacity.simulate`.  A picture receives schedules and timelines; it makes none.
+The clock is capacity.simulate, here; the page has orders and a clock of its own, which a test holds against simulate.
+
+Letters: p devices, numbered d; m micro-batches, numbered j; v chunks; s a stage; F, I, W the times of a forward, of
+the input's and of the weights' gradient; S the specification, Schedules.spec(); D the numbers at one setting; W also
+the width of a picture in pixels; i the number of a schedule.  A slot is a tuple of Ops, run as one.
 """
 import base64
 import html
-import io
 import math
+import re
 
-from . import svg as draw
-from .svg import BLACK, SOFT, ink, on, width, words
-from .explorer import Slider, _short
+from ..witness.schedule import simulate
+from .axes import nice_step
+from .explorer import Slider
+from .shapes import Group, Path, Rect, Text, legend, width, wrapped
+from .svg import LAB, attribute, frame, short, slug
 
 DEVICES, SCHEDULES, LONGEST = 16, 64, 4096        # the most devices, schedules and slots of a device in an explorer
-COLORS = {"F": "compute", "B": "limit", "I": "limit", "W": "measured"}
+ROLES = {"F": "compute", "B": "limit", "I": "limit", "W": "measured"}
 NAMES = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
-PALE = ["1", ".42", ".3", ".2"]                   # opacity of the first chunk, the second, ...
+PALE = [1, .42, .3, .2]                           # opacity of the first chunk, the second, ...
 HEAD = ["schedule", "p", "m", "makespan", "idle/total", "idle/ideal", "span", "peak"]
 
 
 def gantt(timeline, *, title=None, ax=None):
-    """A chart of a timeline: a row per device, device 0 on top, a rectangle per operation.  -> the Axes
+    """A chart of a timeline: a row per device, device 0 on top, a rectangle per operation.
 
     timeline  what capacity.simulate returns, in numbers
     title     the finding
-    ax        where to draw; None: a new figure 6.4 inches wide, with a legend below
+    ax        matplotlib's Axes to draw on, which are then returned; ax.legend() names the colours.  None: a picture
+              with a legend, SVG in the page and PNG on paper
     Forward is blue, backward and the input's gradient amber, the weights' gradient pink; later chunks, or the second
     direction, are paler.  What runs overlapped lies one above the other.  A number is a micro-batch; white is idle.
-    On `ax`, ax.legend() names the colours.
     Raises ValueError for what is no timeline, or one of symbols.
     """
     if not all(hasattr(timeline, a) for a in ("schedule", "start", "end", "makespan")):
-        raise ValueError(f"timeline is {timeline!r}; allowed: what capacity.simulate returns")
+        hint = "; simulate(it) first" if hasattr(timeline, "orders") else ""
+        raise ValueError(f"timeline is {timeline!r}; allowed: what capacity.simulate returns{hint}")
     try:
-        start, end = ({op: float(t) for op, t in times.items()} for times in (timeline.start, timeline.end))
+        float(timeline.makespan)
     except TypeError:
         raise ValueError(f"timeline ends at {timeline.makespan}; allowed: times that are numbers") from None
-    rows = [_slots(order) for order in timeline.schedule.orders]
-    bars = [[(start[slot[0]], end[slot[0]], slot) for slot in row] for row in rows]
-    if ax is not None:
-        _paint(ax, rows, tones(rows, timeline.schedule.chunks), bars, float(timeline.makespan))
-    else:
-        import matplotlib.pyplot as plt
+    return Chart(timeline, title) if ax is None else _on_axes(timeline, title, ax)
 
-        from . import plot                            # noqa: F401  (the book's style)
-        _, ax = plt.subplots(figsize=(6.4, 1.1 + .3*len(rows)), layout="constrained")
-        _paint(ax, rows, tones(rows, timeline.schedule.chunks), bars, float(timeline.makespan))
-        _legend(ax)
-    if title:
-        ax.set_title(title)
-    return ax
+
+class Chart:
+    """A timeline as a picture: .svg(width), .png()."""
+
+    def __init__(self, timeline, title):
+        self.timeline, self.title = timeline, title or ""
+        self.numbers, self.rows = numbers(timeline), timeline.schedule.slots
+        self.tones = tones(self.rows, timeline.schedule.chunks)
+
+    def says(self):
+        """What is read out."""
+        schedule = self.timeline.schedule
+        key = schedule.name, len(self.rows), schedule.microbatches
+        return ". ".join(filter(None, [self.title, fill(SAID[0], key, self.numbers)]))
+
+    def picture(self, W):
+        """(shapes, W, height, what is read out)."""
+        return picture(self.rows, self.tones, self.numbers, W, self.says())
+
+    def svg(self, width=640):
+        """The picture as SVG text, `width` pixels wide or as wide as its slots need."""
+        return frame(*self.picture(width))
+
+    def png(self, dpi=144):
+        """The picture for paper, as the bytes of a PNG 6.4 inches wide; always the same."""
+        from .paper import sheet
+        return sheet(self.title, "", self.picture(640)[:3], [], dpi)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        caption = f"<figcaption>{html.escape(self.title)}</figcaption>" if self.title else ""
+        return {"text/plain": repr(self), "image/png": base64.b64encode(self.png()).decode(),
+                "text/html": f'<figure class="cx-sketch">{caption}<div class="cx-wide">{self.svg(680)}</div>'
+                             f'<div class="cx-narrow" style="display:none">{self.svg(336)}</div></figure>'}
+
+    def __repr__(self):
+        return f"gantt: {self.says()}"
 
 
 def explore_schedules(name, schedules, *, title, F=(.2, 3, 1), I=(.2, 3, 1), W=(.2, 3, 1),     # noqa: E741
@@ -69,11 +99,11 @@ def explore_schedules(name, schedules, *, title, F=(.2, 3, 1), I=(.2, 3, 1), W=(
     schedules  1 to 64 of capacity's Schedules, all unlike in (name, p, m, v); the first is shown first
     title      the finding, as a sentence
     F, I, W    (lo, hi, value): the time of a micro-batch on a device, of which a chunk takes 1/v; B = I + W
-    pair       (lo, hi, value): the share of the sum of their times that overlapped operations take; this slider is
-               there if some schedule overlaps.  Of F with B it is simulate(..., pair=share*(F + I + W)).
+    pair       (lo, hi, value): the share of F + I + W that a forward and a backward take when they overlap, that
+               is simulate(..., pair=share*(F + I + W)); this slider is there if some schedule overlaps
     The reader changes one choice at a time; what does not exist beside the two others is disabled.
-    Raises ValueError naming what is wrong: a schedule twice, one that no such changes lead to, one that cannot run,
-    more than 16 devices, a slider whose value is not between its ends, an empty title.
+    Raises ValueError naming what is wrong: a schedule twice, one that no such changes lead to, one that cannot run or
+    overlaps anything but a forward with a backward, more than 16 devices, a slider whose value is not between its ends, an empty title.
     """
     return Schedules(name, schedules, title, dict(F=F, I=I, W=W, pair=pair))
 
@@ -85,43 +115,42 @@ class Schedules:
     """
 
     def __init__(self, name, schedules, title, ranges):
-        self.name, self.title = draw.slug("explorer", name), title
+        self.name, self.title = slug("explorer", name), title
         if not (isinstance(title, str) and title.strip()):
             raise ValueError(f"{name}: title is {title!r}; allowed: a sentence that states the finding")
+        if hasattr(schedules, "orders"):
+            raise ValueError(f"{name}: schedules is {schedules!r}; allowed: a list of Schedules")
         self.schedules = list(schedules)
         if not 1 <= len(self.schedules) <= SCHEDULES:
             raise ValueError(f"{name}: there are {len(self.schedules)} schedules; allowed: 1 to {SCHEDULES}")
         self.charts = [self._chart(s) for s in self.schedules]
         self._choices()
-        overlap = any(len(slot) > 1 for c in self.charts for row in c["rows"] for slot in row)
+        overlap = any(map(_overlaps, self.charts))
         self.sliders = [self._slider(k, item) for k, item in ranges.items() if overlap or k != "pair"]
         self.start = [s.start for s in self.sliders]
-        for i, s in enumerate(self.schedules):
-            if not self.numbers(i):
-                raise ValueError(f"{name}: {self._called(i)} cannot run; capacity.simulate(it) says why")
         self._spec = self.spec()
 
     # ---- reading the arguments -------------------------------------------------------------
     def _chart(self, schedule):
-        """What the clock and the picture need of a schedule: p, m, v and the rows of slots."""
+        """What the picture needs of a schedule that runs: p, m, v, the rows of slots, their tones, the peaks."""
         if not all(hasattr(schedule, a) for a in ("name", "orders", "chunks")):
             raise ValueError(f"{self.name}: a schedule is {schedule!r}; allowed: a Schedule of capacity.witness.schedule")
-        try:
-            rows = [_slots(order) for order in schedule.orders]
-            kinds = _kinds(rows)
-        except (TypeError, ValueError, IndexError):
-            raise ValueError(f"{self.name}: the orders of {schedule.name} are none; capacity.simulate says why"
-                             ) from None
-        if not 1 <= len(rows) <= DEVICES or not all(1 <= len(row) <= LONGEST for row in rows):
-            slots = ", ".join(str(len(row)) for row in rows)
-            raise ValueError(f"{self.name}: {schedule.name} has {len(rows)} devices of {slots} slots; "
+        p = len(schedule.orders)
+        if not 1 <= p <= DEVICES or not all(1 <= len(order) <= LONGEST for order in schedule.orders):
+            slots = ", ".join(str(len(order)) for order in schedule.orders)
+            raise ValueError(f"{self.name}: {schedule.name} has {p} devices of {slots} slots; "
                              f"allowed: 1 to {DEVICES}, of 1 to {LONGEST} slots")
-        m, stages = 1 + max(j for _, j in kinds), len(rows)*schedule.chunks
-        if kinds.keys() != {(s, j) for s in range(stages) for j in range(m)} or not {*kinds.values()} <= {"BF", "FIW"}:
-            raise ValueError(f"{self.name}: {schedule.name}, p = {len(rows)}, m = {m} lacks an operation or has one "
-                             "too many; capacity.simulate says which")
-        return {"p": len(rows), "m": m, "v": schedule.chunks, "rows": rows, "tones": tones(rows, schedule.chunks),
-                "peaks": [_peak(row)/schedule.chunks for row in rows]}
+        try:
+            timeline = simulate(schedule)
+        except ValueError as reason:
+            raise ValueError(f"{self.name}: {schedule.name} on {p} devices cannot run: {reason}") from None
+        rows = schedule.slots
+        for slot in (slot for row in rows for slot in row if len(slot) > 1):
+            if sorted(op.kind for op in slot) != ["B", "F"]:
+                raise ValueError(f"{self.name}: {schedule.name} overlaps {' and '.join(map(str, slot))}; "
+                                 "allowed: a forward with a backward")
+        return {"p": p, "m": schedule.microbatches, "v": schedule.chunks, "rows": rows,
+                "tones": tones(rows, schedule.chunks), "peaks": list(map(float, timeline.peak_activations))}
 
     def _choices(self):
         """Names, p and m to choose from; .at[(name, p, m)] is the number of a schedule."""
@@ -162,20 +191,25 @@ class Schedules:
         return slider
 
     # ---- numbers ---------------------------------------------------------------------------
+    def timeline(self, i=0, setting=None):
+        """What capacity.simulate says of schedule i at a setting."""
+        F, I, W, share = (*(self.start if setting is None else setting), 1)[:4]                 # noqa: E741
+        return simulate(self.schedules[i], F, I, W, pair=share*(F + I + W))
+
     def numbers(self, i=0, setting=None):
-        """The timeline of schedule i at a setting, as a dict for picture(); {} for one that cannot run."""
-        return clock(self.charts[i], self.start if setting is None else setting)
+        """The numbers of the picture of schedule i at a setting."""
+        return numbers(self.timeline(i, setting))
 
     # ---- the specification -----------------------------------------------------------------
     def spec(self):
-        """The explorer as JSON: what gantt.js draws from; see code() for a device's order."""
-        keys = [tuple(legend(c["rows"])) for c in self.charts]
+        """The explorer as JSON: what chart.js draws from; see code() for a device's order."""
+        keys = [tuple(kinds(c["rows"])) for c in self.charts]
         legends = list(dict.fromkeys(keys))
         return {"title": self.title,
-                "sliders": [{"label": s.text, "stops": [_short(v) for v in s.positions()],
+                "sliders": [{"label": s.text, "stops": [short(v) for v in s.positions()],
                              "at": s.positions().index(s.start)} for s in self.sliders],
                 "choices": CHOICES, "options": self.options, "key": KEY, "said": SAID, "legends": legends,
-                "list": [{"at": at, "v": c["v"], "key": legends.index(key), "peaks": list(map(_short, c["peaks"])),
+                "list": [{"at": at, "v": c["v"], "key": legends.index(key), "peaks": list(map(short, c["peaks"])),
                           "rows": [code(row, tone) for row, tone in zip(c["rows"], c["tones"])]}
                          for at, c, key in zip(self.keys, self.charts, keys)]}
 
@@ -204,7 +238,12 @@ class Schedules:
     # ---- pictures --------------------------------------------------------------------------
     def svg(self, i=0, setting=None, width=640):
         """The chart of schedule i as SVG text, `width` pixels wide or as wide as its slots need."""
-        return picture(self._spec, i, self.charts[i], self.numbers(i, setting), width)
+        return frame(*self.picture(i, setting, width))
+
+    def picture(self, i, setting, W):
+        """(shapes, W, height, what is read out)."""
+        D, c = self.numbers(i, setting), self.charts[i]
+        return picture(c["rows"], c["tones"], D, W, f"{self.title}. {fill(SAID[0], self.keys[i], D)}")
 
     def words(self, i=0, setting=None):
         """What is read out, as HTML paragraphs."""
@@ -212,27 +251,15 @@ class Schedules:
 
     def to_html(self):
         """The figure of the built book; readable as a table where no script runs."""
-        return (f'<figure class="cx-gantt" id="{self.name}" data-spec=\'{draw.attribute(self._spec)}\'>\n'
+        return (f'<figure class="cx-gantt" id="{self.name}" data-spec=\'{attribute(self._spec)}\'>\n'
                 f"<figcaption>{html.escape(self.title)}</figcaption>\n<p>{self.setting_text()}</p>\n"
                 f"{self.table()}\n</figure>")
 
     def png(self, dpi=144):
         """The first schedule for paper, as the bytes of a PNG 6.4 inches wide; always the same."""
-        from matplotlib.figure import Figure              # no pyplot: nothing global, nothing to close
-        D, c = self.numbers(), self.charts[0]
-        fig = Figure(figsize=(6.4, 2.1 + .3*c["p"]), layout="constrained", facecolor="white")
-        fig.suptitle(self.title, x=.01, ha="left", fontsize=11, fontweight="bold", parse_math=False)
-        ax = fig.add_subplot()
-        ax.set_title(f"{self._called(0)}; {self.setting_text()}", loc="left", fontsize=9, color="#555555")
-        _paint(ax, c["rows"], c["tones"], D["bars"], D["makespan"])
-        _legend(ax)
-        said = self.words().replace("</p><p>", "\n")
-        for tag in ("<p>", "</p>", "<strong>", "</strong>"):
-            said = said.replace(tag, "")
-        fig.supxlabel(said, x=.01, ha="left", fontsize=9.5)
-        out = io.BytesIO()
-        fig.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
-        return out.getvalue()
+        from .paper import sheet
+        said = re.sub("</?strong>|<p>", "", self.words()).split("</p>")
+        return sheet(self.title, f"{self._called(0)}; {self.setting_text()}", self.picture(0, None, 640)[:3], said, dpi)
 
     # ---- ipywidgets ------------------------------------------------------------------------
     def widget(self):
@@ -272,7 +299,7 @@ class Schedules:
             c.observe(redraw, "value")
         drawer.observe(redraw, "selected_index")
         redraw()
-        title = W.HTML(f"{draw.LAB}<strong>{html.escape(self.title)}</strong>")
+        title = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>")
         return W.VBox([title, *rows, *controls, shown, drawer])
 
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -299,31 +326,8 @@ def _changed(key, n, option):
     return *key[:n], option, *key[n + 1:]
 
 
-def _slots(order):
-    """The slots of a device, each a tuple of (kind, stage, micro-batch)."""
-    return [((*slot,),) if isinstance(slot[0], str) else tuple(tuple(op) for op in slot) for slot in order]
-
-
-def _kinds(rows):
-    """{(stage, micro-batch): its kinds, sorted: "BF" or "FIW" if all is well}."""
-    kinds = {}
-    for kind, s, j in (op for row in rows for slot in row for op in slot):
-        kinds[s, j] = kinds.get((s, j), "") + kind
-    return {key: "".join(sorted(k)) for key, k in kinds.items()}
-
-
 def _overlaps(chart):
     return any(len(slot) > 1 for row in chart["rows"] for slot in row)
-
-
-def _peak(row):
-    """The most activations at once; in an overlapped slot the new one comes before the old one goes."""
-    held = peak = 0
-    for slot in row:
-        held += sum(kind == "F" for kind, _, _ in slot)
-        peak = max(peak, held)
-        held -= sum(kind in "BW" for kind, _, _ in slot)
-    return peak
 
 
 def tones(rows, v):
@@ -334,13 +338,12 @@ def tones(rows, v):
             for row in rows]
 
 
-def legend(rows):
-    """(text, colour, None) of the kinds that occur; B and I have one colour."""
-    kinds = {kind for row in rows for slot in row for kind, _, _ in slot}
-    names = {}
+def kinds(rows):
+    """(text, role, None) for a legend of the kinds that occur; B and I have one role."""
+    there, names = {op.kind for row in rows for slot in row for op in slot}, {}
     for k in "FBIW":
-        if k in kinds:
-            names.setdefault(COLORS[k], []).append(NAMES[k])
+        if k in there:
+            names.setdefault(ROLES[k], []).append(NAMES[k])
     return [(" or ".join(n), c, None) for c, n in names.items()]
 
 
@@ -368,10 +371,10 @@ def code(row, tone):
                 half[s].append(j)
         return kind + "+"*stages.index(s) + ("" if j == usual else str(j))
     tokens = ["&".join(letter(*op) for op in slot) for slot in row]
-    return ",".join(f"{s}/{tone[s]}" for s in stages) + " " + _shorten(tokens)
+    return ",".join(f"{s}/{tone[s]}" for s in stages) + " " + shorten(tokens)
 
 
-def _shorten(tokens):
+def shorten(tokens):
     """The tokens in a row, repetitions as (...)n; greedy, the longest saving first."""
     out, i = "", 0
     while i < len(tokens):
@@ -386,51 +389,19 @@ def _shorten(tokens):
                 text = (q, n)
         if saved:
             q, n = text
-            text = f"({_shorten(tokens[i:i + q])}){n}"
+            text = f"({shorten(tokens[i:i + q])}){n}"
         out, i = out + text, end
     return out
 
 
-# ---- the clock: gantt.js is the same from here on, function by function -----------------------------
-def clock(chart, setting):
-    """When every slot starts and ends: {bars: [[(start, end, slot), ...] by device], makespan, work, span, peaks, top}.
-
-    setting: F, I, W and the share of the sum that an overlapped slot takes.  {} if a slot never gets what it needs.
-    """
-    p, v, rows = chart["p"], chart["v"], chart["rows"]
-    F, I, W, share = (*setting, 1)[:4]                                          # noqa: E741
-    times, last = {"F": F/v, "I": I/v, "W": W/v, "B": (I + W)/v}, p*v - 1
-    forward, backward, bars, moved = {}, {}, [[] for _ in rows], True
-
-    def there(op):
-        kind, s, j = op
-        if kind == "F":
-            return forward.get((s - 1, j)) if s else 0
-        if kind == "W":
-            return backward.get((s, j))
-        return None if (s, j) not in forward else backward.get((s + 1, j)) if s < last else forward[s, j]
-    while moved:
-        moved = False
-        for row, done in zip(rows, bars):
-            while len(done) < len(row):
-                slot = row[len(done)]
-                needs = [there(op) for op in slot]
-                if None in needs:
-                    break
-                start = max(done[-1][1] if done else 0, *needs)
-                took = sum(times[op[0]] for op in slot)
-                end = start + (took*share if len(slot) > 1 else took)
-                for kind, s, j in slot:
-                    if kind != "W":
-                        (forward if kind == "F" else backward)[s, j] = end
-                done.append((start, end, slot))
-                moved = True
-    if any(len(done) < len(row) for row, done in zip(rows, bars)):
-        return {}
-    ends = [done[-1][1] for done in bars]
-    return {"bars": bars, "makespan": max(ends), "work": sum(b - a for done in bars for a, b, _ in done),
-            "span": max(end - done[0][0] for end, done in zip(ends, bars)),
-            "peaks": chart["peaks"], "top": max(chart["peaks"])}
+# ---- numbers and words: chart.js is the same from here on, function by function ----------------------
+def numbers(timeline):
+    """{bars: [[(start, end, slot), ...] by device], makespan, work, span, peaks, top} of a timeline, in floats."""
+    start, end = timeline.start, timeline.end
+    peaks = list(map(float, timeline.peak_activations))
+    return {"bars": [[(float(start[slot[0]]), float(end[slot[0]]), slot) for slot in row] for row in timeline.schedule.slots],
+            "makespan": float(timeline.makespan), "work": float(sum(timeline.busy)), "span": float(max(timeline.spans)),
+            "peaks": peaks, "top": max(peaks)}
 
 
 def number(x):
@@ -459,71 +430,63 @@ def _tr(cells):
             + "".join(f"<td>{c}</td>" for c in cells[1:]) + "</tr>")
 
 
-def picture(S, i, chart, D, W):
-    """The chart of schedule i as SVG text."""
-    p, rows = chart["p"], chart["rows"]
-    wide = W >= 520
+def picture(rows, tone, D, W, label):
+    """The chart of a schedule's slots, W pixels wide or as wide as they need: (shapes, W, height, label).
+
+    tone: see tones().
+    """
+    p, wide, long = len(rows), W >= 520, max(map(len, rows))
     high = 30 if p <= 4 else 26 if p <= 8 else 18
-    x0 = 1.15*width(f"device {p - 1}" if wide else str(p - 1)) + 9
-    side = 124 if wide else 72
-    long = max(map(len, rows))
+    x0, side = 1.15*width(f"device {p - 1}" if wide else str(p - 1)) + 9, 124 if wide else 72
     W = max(W, math.ceil(x0 + side + 3*long))
-    x1, top = W - side, number(D["top"])
-    k = (x1 - x0)/D["makespan"]
-    head, y = draw.legend(legend(rows), W)
+    x1 = W - side
+    scale, most = (x1 - x0)/D["makespan"], side - 18 - 1.2*width(number(D["top"]))
+    head, y = legend(kinds(rows), W)
     y0 = y + 22
     y1 = y0 + high*p
-    out = head + words(x1 + 10, y0 - 7, "peak activations" if wide else "peak", "start", SOFT)
-    step, t = _step(D["makespan"], max(4, (x1 - x0)//60)), 0
+    out = [*head, Text(x1 + 10, y0 - 7, "peak activations" if wide else "peak", opacity=.8)]
+    step, t = nice_step(0, D["makespan"], max(4, (x1 - x0)//60), ""), 0
     while t*step <= D["makespan"]*(1 + 1e-9):
-        x = x0 + k*t*step
-        out += draw.stroke(f"M{x:.1f} {y1}v5", "currentColor", 1, more='stroke-opacity=".55"')
-        out += words(x, y1 + 18, number(t*step), "middle", BLACK)
+        x = x0 + scale*t*step
+        out += [Path(f"M{x:.1f} {y1}v5", line="other", line_opacity=.55), Text(x, y1 + 18, number(t*step), "middle")]
         t += 1
-    out += words((x0 + x1)/2, y1 + 36, "time", "middle", SOFT)
-    paths, labels = {}, ""
-    for d, bars in enumerate(D["bars"]):
-        y, held = y0 + high*d, D["peaks"][d]
-        out += words(x0 - 8, y + high/2 + 4, f"device {d}" if wide else str(d), "end", BLACK)
-        out += (f'<rect x="{x0:.1f}" y="{y + 1:.1f}" width="{x1 - x0:.1f}" height="{high - 2:.1f}" '
-                f'stroke="{ink("idle")}" stroke-opacity=".5"/>')
-        text = number(held)
-        bar = (side - 18 - 1.2*width(top))*held/D["top"]
-        out += (f'<rect x="{x1 + 10:.1f}" y="{y + high/2 - 5:.1f}" width="{bar:.1f}" height="10" '
-                f'fill="{ink("memory")}"/>' + words(x1 + 14 + bar, y + high/2 + 4, text, "start", BLACK))
-        for a, b, slot in bars:
-            x, z, h = x0 + k*a, x0 + k*b, (high - 2)/len(slot)
-            for n, (kind, s, j) in enumerate(slot):
-                u, c = y + 1 + h*n, chart["tones"][d][s]
-                style = COLORS[kind], c
-                paths[style] = paths.get(style, "") + f"M{x:.1f} {u:.1f}H{z:.1f}V{u + h:.1f}H{x:.1f}Z"
-                if h >= 12 and width(str(j)) + 2 < z - x:
-                    style = BLACK if c else f'fill="{on(COLORS[kind])}"'
-                    style += ' font-size="11" aria-hidden="true"'
-                    labels += words((x + z)/2, u + h/2 + 4, str(j), "middle", style)
-    for (color, c), d in paths.items():
-        out += (f'<path class="cx-op" d="{d}" fill="{ink(color)}" fill-opacity="{PALE[c]}" stroke="{draw.PAPER}" '
-                f'stroke-width="{.5 if x1 - x0 < 8*long else 1}"/>')
-    return draw.framed(S, W, y1 + 44, out + labels, fill(S["said"][0], S["list"][i]["at"], D))
+    out.append(Text((x0 + x1)/2, y1 + 36, "time", "middle", opacity=.8))
+    for d, peak in enumerate(D["peaks"]):
+        y, bar = y0 + high*d, most*peak/D["top"]
+        out += [Text(x0 - 8, y + high/2 + 4, f"device {d}" if wide else str(d), "end"),
+                Rect(x0, y + 1, x1 - x0, high - 2, line="idle", line_opacity=.5),
+                Rect(x1 + 10, y + high/2 - 5, bar, 10, "memory"), Text(x1 + 14 + bar, y + high/2 + 4, number(peak))]
+    paths, labels = operations(D["bars"], tone, x0, scale, y0, high)
+    weight = .5 if x1 - x0 < 8*long else 1
+    out.append(Group([path._replace(line="paper", weight=weight) for path in paths], name="cx-ops"))
+    return [*out, *labels], W, y1 + 44, label
 
 
-def _step(hi, n):
-    """The smallest 1-2-5 step that cuts 0..hi into at most n parts."""
-    raw = hi/n
-    ten = draw.ten(math.floor(math.log10(raw)))
-    return ten*next(m for m in (1, 2, 5, 10) if raw <= m*ten*(1 + 1e-9))
-
-
-# ---- paper -------------------------------------------------------------------------------------
-def _paint(ax, rows, tones, bars, makespan):
-    """The chart by matplotlib."""
-    styles, p = {}, len(rows)
-    ax.barh(range(p), [makespan]*p, height=.9, color="none", edgecolor="#999999", linewidth=.5)
+def operations(bars, tone, x0, scale, y0, high):
+    """(a Path for each role and tone, the numbers of micro-batches that have room); a row is `high` pixels."""
+    paths, labels = {}, []
     for d, done in enumerate(bars):
-        for a, b, slot in done:
+        for start, end, slot in done:
+            x, z, h = x0 + scale*start, x0 + scale*end, (high - 2)/len(slot)
             for n, (kind, s, j) in enumerate(slot):
-                h = .9/len(slot)
-                styles.setdefault((COLORS[kind], tones[d][s]), []).append((d - .45 + h*(n + .5), h, a, b - a, j))
+                y, pale = y0 + high*d + 1 + h*n, tone[d][s]
+                key = ROLES[kind], pale
+                paths[key] = paths.get(key, "") + f"M{x:.1f} {y:.1f}H{z:.1f}V{y + h:.1f}H{x:.1f}Z"
+                if h >= 12 and width(str(j)) + 2 < z - x:
+                    color = "other" if pale else f"on:{ROLES[kind]}"
+                    labels.append(Text((x + z)/2, y + h/2 + 4, str(j), "middle", color, size=11, spoken=False))
+    return [Path(d, role, opacity=PALE[pale]) for (role, pale), d in paths.items()], labels
+
+
+# ---- on matplotlib's Axes -------------------------------------------------------------------------
+def _on_axes(timeline, title, ax):
+    """The rows of the chart on Axes whose x is time; Axes that share it get the longest time of all."""
+    from matplotlib.patches import Rectangle
+    from matplotlib.transforms import Affine2D
+
+    from . import paper
+    D, rows, p = numbers(timeline), timeline.schedule.slots, len(timeline.schedule.orders)
+    ax.update_datalim([(0, 0), (D["makespan"], p)])
     together = ax.get_shared_x_axes().get_siblings(ax)
     end = max(other.dataLim.x1 for other in together)
     ax.set(xlim=(-.002*end, 1.002*end), ylim=(p - .5, -.5))
@@ -534,21 +497,14 @@ def _paint(ax, rows, tones, bars, makespan):
     ax.spines[:].set_visible(False)
     ax.tick_params(axis="y", length=0)
     ax.set_yticks(range(p), [f"device {d}" for d in range(p)])
-    box, dot = ax.get_window_extent(), 72/ax.figure.dpi
-    across, up = .93*box.width*dot/end, box.height*dot/p                           # points
-    names = {c: name for name, c, _ in legend(rows)}
-    for (color, c), items in sorted(styles.items()):
-        ys, hs, xs, ws, js = zip(*items)
-        ax.barh(ys, ws, hs, xs, color=draw.COLORS[color], alpha=float(PALE[c]), edgecolor="white", linewidth=.4,
-                label=names.pop(color, None))
-        for y, h, x, w, j in items:
-            size = min(8, up*h - 1, (w*across - 1)/(.62*len(str(j))))
-            if size >= 5:
-                ax.text(x + w/2, y, str(j), ha="center", va="center_baseline", fontsize=size,
-                        color="white" if color == "compute" and c == 0 else "black")
-
-
-def _legend(ax):
-    """Below, beside the name of the axis."""
-    ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=1.9, ncols=4, frameon=False, fontsize=9,
-              handlelength=1, handleheight=1, columnspacing=1.5, borderpad=0)
+    box, inch = ax.get_window_extent(), .0085             # letters a little smaller than in a picture of its own
+    scale, high = .93*box.width/ax.figure.dpi/inch/end, box.height/ax.figure.dpi/inch/p       # pixels of a unit
+    frames = [Rect(0, high*d + 1, scale*D["makespan"], high - 2, line="idle", line_opacity=.5) for d in range(p)]
+    paths, labels = operations(D["bars"], tones(rows, timeline.schedule.chunks), 0, scale, 0, high)
+    paper.paint(ax, [*frames, *(path._replace(line="paper", weight=.5) for path in paths), *labels], inch=inch,
+                to=Affine2D().scale(1/scale, 1/high).translate(0, -.5) + ax.transData)
+    for name, role, _ in kinds(rows):
+        ax.add_patch(Rectangle((0, 0), 0, 0, color=paper.ink(role), label=name))
+    if title:
+        ax.set_title(title, loc="left")
+    return ax

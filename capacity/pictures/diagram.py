@@ -18,14 +18,16 @@ A device is told by its colour and by its texture (0 plain, 1 rising, 2 dotted, 
 there is room.  A drawing is made twice, for a wide and for a narrow column; text is never scaled, and never smaller
 than 13 pixels.  A Sketch collects the shapes of shapes.py; the painter of svg.py paints them.
 """
+import base64
 import html
 import itertools
 import json
 import re
 from typing import NamedTuple
 
-from . import svg as draw
 from ..units import show
+from . import axes
+from . import svg as draw
 from .shapes import COLORS, Path, Rect, Text, width
 
 WIDE, NARROW = 680, 336          # of a figure; one with switches has a frame
@@ -259,10 +261,10 @@ class Sketch:
 
         def place(v):
             return x + w*(v - lo)/(hi - lo)
-        values = draw.ticks(axis, n)
+        values = axes.ticks(axis, n)
         while n > 2 and len(values)*(max(room(show(v, unit)) for v in values) + 12) > w:
             n -= 1
-            values = draw.ticks(axis, n)
+            values = axes.ticks(axis, n)
         ticks = "".join(f"M{place(v):.1f} {y:.1f}v5" for v in values)
         self.line(f"M{x:.1f} {y:.1f}h{w:.1f}{ticks}", opacity=.55, weight=1)
         for v in values:
@@ -735,9 +737,13 @@ class Sketch:
         return Box(0, y, self.W, self.low - y)
 
     def svg(self, alt):
-        H = self.low + 6
-        return (f'<svg viewBox="0 0 {self.W} {H:.0f}" width="{self.W}" height="{H:.0f}" role="img" fill="none" '
-                f'font-size="{draw.FONT}" aria-label="{html.escape(alt)}">{draw.paint(self.shapes)}</svg>')
+        """The sheet as SVG text that is read out as `alt`."""
+        return draw.frame(self.shapes, self.W, self.low + 6, alt)
+
+    def png(self, title, said=()):
+        """The sheet for paper under its title, sentences below it, as the bytes of a PNG."""
+        from .paper import sheet
+        return sheet(title, "", (self.shapes, self.W, self.low + 6), said)
 
 
 def held(run):
@@ -822,6 +828,9 @@ class Drawing:
         return (f'<figure class="cx-sketch" id="{self.name}"><figcaption>{html.escape(self.title)}</figcaption>'
                 f"{pair(self.make, self.alt)}</figure>")
 
+    def _repr_png_(self):
+        return self.make(WIDE).png(self.title)
+
     def __repr__(self):
         return f"drawing({self.name!r}): " + " | ".join(self.make(WIDE).said)
 
@@ -878,9 +887,10 @@ class Scenes:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         self._widget = self.widget()                      # keeps its callbacks alive
-        view = self._widget._repr_mimebundle_()
+        view = {k: v for k, v in self._widget._repr_mimebundle_().items() if "widget-view" in k}
+        picture = self.make(WIDE, *self.start).png(self.title, [self.says(*self.start)])
         return {"text/plain": repr(self), "text/html": self._repr_html_(),
-                **{k: v for k, v in view.items() if "widget-view" in k}}
+                "image/png": base64.b64encode(picture).decode(), **view}
 
     def __repr__(self):
         said = {" ".join(c): self.says(*c) for c in self.at}

@@ -27,9 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import svg as draw
 from ..grammar import Formula
 from ..units import Unit, show
+from . import graphs
+from .axes import nice_step, rungs, ten
+from .svg import LAB, attribute, frame, short, slug
 
 POINTS = 120                                              # of each curve
 PALETTE = ["compute", "network", "memory", "measured", "limit", "other", "idle"]
@@ -126,24 +128,19 @@ class Slider:
         elif not round_values:
             inner = (np.geomspace if log else np.linspace)(lo, hi, self.stops).tolist()
         elif log and self.unit == "s" and hi > 120:
-            inner = draw.rungs("s", lo, hi, (1, 2, 5))
+            inner = rungs("s", lo, hi, (1, 2, 5))
         elif log:
             digits = (1, 2, 5) if hi/lo > 1.1e4 else (1, 1.5, 2, 3, 5, 7)
             powers = range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1)
-            inner = [float(f"{m*draw.ten(k):.12g}") for k in powers for m in digits]
+            inner = [float(f"{m*ten(k):.12g}") for k in powers for m in digits]
         else:
-            step = draw.nice_step(lo, hi, 50, self.unit)
+            step = nice_step(lo, hi, 50, self.unit)
             step = max(step, 1.0) if whole else step
             inner = [float(f"{k*step:.12g}")
                      for k in range(math.ceil(lo/step), math.floor(hi/step) + 1)]
         if whole and not binary:
             inner = [float(round(v)) for v in inner]
         return sorted({v for v in inner if lo < v < hi} | {lo, hi, float(self.value)})
-
-
-def _short(v):
-    """A float as JSON writes it shortest."""
-    return int(v) if v == int(v) and abs(v) < 2**53 else v
 
 
 @dataclass(frozen=True)
@@ -218,7 +215,7 @@ class Explorer:
 
     def __init__(self, name, title, sliders, x, y, curves, bars, points, readouts, limit):
         self.name, self.title, self.sliders, self.x, self.y = name, title, sliders, x, y
-        draw.slug("explorer", name)
+        slug("explorer", name)
         if not title or not title.strip():
             raise ValueError(f"{name}: the title is empty; it states the finding")
         for s in sliders:
@@ -342,25 +339,24 @@ class Explorer:
         in_curves = {s for c in self.curves for s in c["expr"].free_symbols}
         self.args, owner, self._kinds = [], {}, []
         for control in [*self.sliders, *([self.x] if self.x else [])]:
-            kind = "the x axis" if control is self.x else f"slider {control.symbol}"
+            kind = f"the x axis {control.symbol}" if control is self.x else f"slider {control.symbol}"
             symbols = self._named(control.symbol, free)
             for s in symbols:
                 if s in owner:
-                    raise ValueError(f"{self.name}: {owner[s]} and {kind} both move the symbol {s}")
+                    raise ValueError(f"{self.name}: {owner[s]} and {kind} both move the symbol "
+                                     f"{self._argument(s)}")
                 owner[s] = kind
             if not symbols & (in_curves if control is self.x else set(free)):
-                named = {s: k for f in self._formulas for k, s in f.symbols.items()}
-                known = ", ".join(sorted({named.get(s, s.name) for s in free}))
+                known = ", ".join(sorted(map(self._argument, in_curves if control is self.x else free)))
                 place = "curve" if control is self.x else "expression"
-                raise ValueError(f"{self.name}: {kind} is in no {place}; the symbols are "
-                                 f"{known or 'none'}")
+                raise ValueError(f"{self.name}: {kind} is in no {place}; the symbols are {known or 'none'}")
             self.args.append(tuple(sorted(symbols, key=str)))
             self._kinds.append(self._domain(symbols))
         for s, what in sorted(free.items(), key=lambda item: str(item[0])):
             if s not in owner:
                 twin = next((f" ({k} moves another symbol of that name, with other assumptions)"
                              for o, k in owner.items() if o.name == s.name), "")
-                raise ValueError(f"{self.name}: no slider for the symbol {s} of the {what}{twin}")
+                raise ValueError(f"{self.name}: no slider for the symbol {self._argument(s)} of the {what}{twin}")
         if self.x:
             fixed = [(what, e["expr"].free_symbols) for what, e in self._exprs()
                      if not what.startswith("curve")]
@@ -381,8 +377,13 @@ class Explorer:
                 self._inside(f"slider {s.symbol}", v, kind)
             self.stops.append(stops)
         if self.x:
-            self._inside("the x axis " + str(self.x.symbol), float(self.x.lo), self._kinds[-1])
-            self._inside("the x axis " + str(self.x.symbol), float(self.x.hi), self._kinds[-1])
+            self._inside(f"the x axis {self.x.symbol}", float(self.x.lo), self._kinds[-1])
+            self._inside(f"the x axis {self.x.symbol}", float(self.x.hi), self._kinds[-1])
+
+    def _argument(self, symbol):
+        """How the symbol is written in Slider(...): the name of a formula's argument, or its own."""
+        named = {s: k for f in self._formulas for k, s in f.symbols.items()}
+        return named.get(symbol, symbol.name.lstrip("\\"))
 
     def _named(self, symbol, free):
         """The sympy symbols that `symbol`, a symbol or a name, stands for."""
@@ -435,7 +436,7 @@ class Explorer:
         return [s.start for s in self.sliders]
 
     def numbers(self, setting=None):
-        """All numbers of the picture at a setting, one float per slider, for draw.picture()."""
+        """All numbers of the picture at a setting, one float per slider, for graphs.picture()."""
         v = [np.float64(s) for s in (self.start if setting is None else setting)]
 
         def one(f):
@@ -459,7 +460,7 @@ class Explorer:
 
     # ---- the specification -----------------------------------------------------------------
     def spec(self):
-        """The explorer as JSON: what explore.js and draw.py draw from.  NotImplementedError."""
+        """The explorer as JSON: what explorer.js and graphs.py draw from.  NotImplementedError."""
         from ..js import javascript
         names = {s: f"v[{i}]" for i, group in enumerate(self.args) for s in group}
 
@@ -470,19 +471,19 @@ class Explorer:
             return {k: c[k] for k in ("label", "color", "dash") if c.get(k) is not None} \
                 | {"js": js(c["expr"])}
         out = {"title": self.title, "sliders": [
-            {"label": s.text, "unit": s.unit, "stops": [_short(v) for v in stops],
+            {"label": s.text, "unit": s.unit, "stops": [short(v) for v in stops],
              "at": stops.index(s.start)}
             | ({"names": list(s.choices)} if isinstance(s.choices, Mapping) else {})
             for s, stops in zip(self.sliders, self.stops)]}
         if self.x:
             kind = {k: True for k in ("whole", "binary") if self._kinds[-1][k]}
             out["x"] = {"label": self.x.label, "unit": self.x.unit, "scale": self.x.scale,
-                        "lo": _short(float(self.x.lo)), "hi": _short(float(self.x.hi))} | kind
+                        "lo": short(float(self.x.lo)), "hi": short(float(self.x.hi))} | kind
         if self.y:
             out["y"] = {"label": self.y.label, "unit": self.y.unit,
                         "scale": self.y.scale or ("log" if self.curves else "linear")}
             ends = {"lo": self.y.lo, "hi": self.y.hi}
-            out["y"] |= {k: _short(float(v)) for k, v in ends.items() if v is not None}
+            out["y"] |= {k: short(float(v)) for k, v in ends.items() if v is not None}
         out["curves"] = [item(c) for c in self.curves]
         out["bars"] = [{"label": b["label"], "parts": [item(p) for p in b["parts"]]}
                        for b in self.bars]
@@ -511,12 +512,24 @@ class Explorer:
 
     # ---- pictures --------------------------------------------------------------------------
     def svg(self, setting=None, width=640):
-        """The picture at a setting, as SVG text, `width` pixels wide."""
-        return draw.picture(self._spec, self.numbers(setting), width)
+        """The picture at a setting, as SVG text, `width` pixels wide; empty if there are only readouts."""
+        return self._drawn(self.numbers(setting), width)
+
+    def reach(self):
+        """(lo, hi) of all that the axis of values holds where one slider alone is at an end."""
+        seen = graphs.NOTHING
+        if self.y and len(self.sliders)*len(self.curves) < 40:
+            for i, stops in enumerate(self.stops):
+                for end in stops[0], stops[-1]:
+                    seen = graphs.grow(self._spec, seen, self.numbers([*self.start[:i], end, *self.start[i + 1:]]))
+        return seen
+
+    def _drawn(self, D, width=640):
+        return frame(*graphs.picture(self._spec, D, width)) if self.y else ""
 
     def words(self, setting=None):
         """The readouts at a setting, as HTML paragraphs."""
-        return draw.readouts(self._spec, self.numbers(setting))
+        return graphs.readouts(self._spec, self.numbers(setting))
 
     def table(self, setting=None):
         """The table of values at a setting, as HTML; empty without a picture."""
@@ -525,7 +538,7 @@ class Explorer:
 
         def at(x):
             return [float(self.curve(c, setting, np.float64(x))) for c in self.curves]
-        return f"<table>{draw.rows(self._spec, self.numbers(setting), at)}</table>"
+        return f"<table>{graphs.rows(self._spec, self.numbers(setting), at)}</table>"
 
     def setting_text(self):
         """'ranks = 64, latency = 10 µs': the sliders before anybody moves them."""
@@ -533,15 +546,18 @@ class Explorer:
 
     def to_html(self):
         """The figure of the built book; readable as a table where no script runs."""
-        return (f"<figure class=\"cx-explore\" id=\"{self.name}\" data-spec='{draw.attribute(self._spec)}'>\n"
+        return (f"<figure class=\"cx-explore\" id=\"{self.name}\" data-spec='{attribute(self._spec)}'>\n"
                 f"<figcaption>{html.escape(self.title)}</figcaption>\n"
                 f"<p>{html.escape(self.setting_text())}</p>\n"
                 f"{self.table()}\n{self.words()}\n</figure>")
 
     def png(self, dpi=144):
-        """The picture for paper, drawn by matplotlib at the first setting."""
-        from .paper import png
-        return png(self, dpi)
+        """The picture for paper at the first setting, with title, setting and readouts, as the bytes of a PNG."""
+        from .paper import sheet
+        D = self.numbers()
+        drawn = graphs.picture(self._spec, D, 640)[:3] if self.y else ([], 640, 0)
+        said = [before + value + after for before, after, value in graphs.said(self._spec, D)]
+        return sheet(self.title, self.setting_text(), drawn, said, dpi)
 
     # ---- ipywidgets ------------------------------------------------------------------------
     def widget(self):
@@ -552,15 +568,17 @@ class Explorer:
             options=[(_stop_text(s, i), v) for i, v in enumerate(s["stops"])], index=s["at"],
             description=s["label"], style={"description_width": "11em"}, layout=wide)
             for s in self._spec["sliders"]]
-        title = W.HTML(f"{draw.LAB}<strong>{html.escape(self.title)}</strong>")
-        picture, table = W.HTML(), W.HTML()
+        title = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>")
+        picture, table, seen = W.HTML(), W.HTML(), [self.reach()]
         drawer = W.Accordion([table], titles=("Values as a table",), layout=wide)
 
         def redraw(_=None):                   # one message a move; the table only while it is seen
             setting = [float(c.value) for c in controls]
             D = self.numbers(setting)
-            said = draw.readouts(self._spec, D)
-            picture.value = (f'<div class="cx-lab">{draw.picture(self._spec, D)}'
+            if self.y:
+                D["seen"] = seen[0] = graphs.rest(self._spec, D, seen[0])
+            said = graphs.readouts(self._spec, D)
+            picture.value = (f'<div class="cx-lab">{self._drawn(D)}'
                              f'<div aria-live="polite">{said}</div></div>')
             if drawer.selected_index == 0:
                 table.value = f'<div class="cx-lab">{self.table(setting)}</div>'

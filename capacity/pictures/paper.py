@@ -1,88 +1,139 @@
-"""The picture of an explorer for paper: a PNG by matplotlib, at the sliders' first positions."""
+"""The painter of shapes for paper: a PNG by matplotlib, without pyplot, always the same.
+
+The letters are outlines of DejaVu Sans, made as narrow as a browser's sans-serif is: what fits in the page fits here.
+"""
 import io
-import math
+import re
 
-from . import svg as draw
-from ..units import show
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path as Outline
+from matplotlib.textpath import text_to_path
+from matplotlib.transforms import Affine2D, ScaledTranslation
 
-GREY = {"color": "#999999", "alpha": 0.3, "linewidth": 0.6}
-HALO = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+from .shapes import COLORS, FONT, Group, Path, Rect, Text, role_of, wrapped
+
+INCHES, NARROW = 6.4, .9        # of a picture; of a letter
+CODES = {"M": Outline.MOVETO, "C": Outline.CURVE4, "Z": Outline.CLOSEPOLY}
+ALIGN = {"start": 0, "middle": .5, "end": 1}
 
 
-def png(explorer, dpi=144):
-    """The bytes of a PNG, 6.4 inches wide: title, setting, picture, readouts; always the same."""
-    from matplotlib.figure import Figure              # no pyplot: nothing global, nothing to close
-    from matplotlib.text import Text
-    S, D = explorer._spec, explorer.numbers()
-    tall = 3.7 if S["curves"] else 1.7 + 0.45*len(S["bars"]) if S["bars"] else 0.5
-    size = 6.4, tall + 0.2*len(S["readouts"])
-    fig = Figure(figsize=size, layout="constrained", facecolor="white")
-    fig.suptitle(S["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
-    if "y" in S:
-        ax = fig.add_subplot()
-        ax.spines[["top", "right", *(["left"] if S["bars"] else [])]].set_visible(False)
-        ax.set_axisbelow(True)
-        ax.set_title(explorer.setting_text(), loc="left", fontsize=9, color="#555555")
-        (_lines if S["curves"] else _bars)(ax, S, D)
-    values = [r["words"][v.index(True)]["label"] if "words" in r else show(v, r["unit"])
-              for r, v in zip(S["readouts"], D["readouts"])]
-    said = "\n".join(r["text"].replace("{}", v) for r, v in zip(S["readouts"], values))
-    if said:
-        fig.supxlabel(said, x=0.01, ha="left", fontsize=9.5)
-    for text in fig.findobj(Text):
-        text.set_parse_math(False)                        # "$2 an hour" is money
+# ---- roles as colours --------------------------------------------------------------------------
+def ink(role):
+    """The colour of what is filled or drawn in a role.  ValueError for a role without a colour."""
+    name = role_of(role)
+    if role != name:
+        return "#ffffff" if name in ("compute", "rank0", "other") else "#111111"
+    return {"other": "#000000", "paper": "#ffffff"}.get(role) or COLORS[role]
+
+
+def pen(role):
+    """The colour for text: the role's, drawn towards black as the page draws it towards its own."""
+    color = ink(role)
+    if role not in COLORS:
+        return color
+    return "#" + "".join(f"{round(.58*int(color[i:i + 2], 16)):02x}" for i in (1, 3, 5))
+
+
+# ---- shapes as artists -------------------------------------------------------------------------
+def paint(ax, shapes, *, inch=.01, to=None):
+    """Shapes on matplotlib's Axes, in their order.  ValueError for a role without a colour.
+
+    inch: inches of a pixel, for letters and weights.  to: transform from pixels to the display; None: ax.transData.
+    """
+    _paint(ax, shapes, inch, ax.transData if to is None else to, None)
+
+
+def _paint(ax, shapes, inch, to, clip):
+    def add(outline, transform, **style):
+        patch = ax.add_artist(PathPatch(outline, transform=transform, joinstyle="round", **style))
+        patch.set_clip_path(*(clip or (None,)))
+    for s in shapes:
+        if isinstance(s, Group):
+            moved = Affine2D().translate(s.x, s.y) + to
+            cut = (Outline.unit_rectangle(), Affine2D().scale(*s.clip) + moved) if s.clip else clip
+            _paint(ax, s.shapes, inch, moved, cut)
+        elif isinstance(s, Text):
+            outline, left, factor = _letters(s)
+            here = (Affine2D().translate(-left, 0).scale(factor*NARROW*inch, factor*inch) + ax.figure.dpi_scale_trans
+                    + ScaledTranslation(s.x, s.y, to))
+            if s.halo:
+                add(outline, here, facecolor="white", edgecolor="white", linewidth=4*72*inch)
+            add(outline, here, facecolor=pen(s.color), alpha=s.opacity, linewidth=0)
+        else:
+            outline = _outline(s.d if isinstance(s, Path) else _corners(s))
+            if s.fill:
+                add(outline, to, facecolor=ink(s.fill), alpha=s.opacity, linewidth=0)
+            if s.line:
+                dash = (0, [float(part)/s.weight for part in s.dash.split()]) if s.dash else "-"
+                add(outline, to, facecolor="none", edgecolor=ink(s.line), alpha=s.line_opacity, linestyle=dash,
+                    linewidth=s.weight*72*inch, capstyle="butt")
+
+
+def _letters(s):
+    """(outline, where its anchor is, pixels of a unit) of a Text."""
+    font = FontProperties(family="DejaVu Serif" if s.italic else "DejaVu Sans", weight="bold" if s.bold else "normal",
+                          style="italic" if s.italic else "normal")
+    wide, _, _ = text_to_path.get_text_width_height_descent(s.text, font.copy(), False)
+    points, codes = text_to_path.get_text_path(font, s.text, ismath=False)
+    unit = text_to_path.FONT_SCALE/font.get_size_in_points()
+    return Outline(points, codes), ALIGN[s.anchor]*wide*unit, s.size/text_to_path.FONT_SCALE
+
+
+def _corners(s):
+    """A Rect as a Path's d."""
+    x, y, w, h, r = s.x, s.y, s.w, s.h, min(s.radius, s.w/2, s.h/2)
+    if not r:
+        return f"M{x} {y}h{w}v{h}h{-w}Z"
+    a, b, c, e, k = x + r, x + w - r, y + r, y + h - r, .4477*r              # k: from a corner to a curve's handle
+    return (f"M{a} {y}H{b}C{x + w - k} {y} {x + w} {y + k} {x + w} {c}V{e}C{x + w} {y + h - k} {x + w - k} {y + h} {b} {y + h}"
+            f"H{a}C{x + k} {y + h} {x} {y + h - k} {x} {e}V{c}C{x} {y + k} {x + k} {y} {a} {y}Z")
+
+
+def _outline(d):
+    """A Path's d as matplotlib's path."""
+    points, codes, start = [], [], None
+    for command, rest in re.findall("([MCLHVZhv])([^MCLHVZhv]*)", d):
+        v = list(map(float, rest.replace(",", " ").split()))
+        x, y = points[-1] if points else (0, 0)
+        new = {"h": lambda: [(x + v[0], y)], "v": lambda: [(x, y + v[0])], "H": lambda: [(v[0], y)],
+               "V": lambda: [(x, v[0])], "Z": lambda: [start]}.get(command, lambda: list(zip(v[::2], v[1::2])))()
+        start = new[0] if command == "M" else start
+        points += new
+        codes += [CODES.get(command, Outline.LINETO)]*len(new)
+    return Outline(points or [(0, 0)], codes or None)
+
+
+# ---- files -------------------------------------------------------------------------------------
+def png(shapes, W, H, dpi=144):
+    """A picture of W by H pixels as the bytes of a PNG, 6.4 inches wide."""
+    fig = Figure(figsize=(INCHES, INCHES*H/W), dpi=dpi, facecolor="white")
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, W), ylim=(H, 0))
+    ax.axis("off")
+    paint(ax, shapes, inch=INCHES/W)
     out = io.BytesIO()
-    fig.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
+    FigureCanvasAgg(fig).print_png(out, metadata={"Software": None})     # savefig would look at somebody's settings
     return out.getvalue()
 
 
-def _color(role):
-    return draw.COLORS.get(role, "#000000")
+def sheet(title, setting, picture, said, dpi=144):
+    """A figure for paper as the bytes of a PNG: title, setting, picture = (shapes, W, H), sentences."""
+    shapes, W, H = picture
+    out, y = [], 8
 
-
-def _ticks(ax, which, values, unit):
-    getattr(ax, f"set_{which}ticks")(values, [show(v, unit) for v in values], fontsize=9)
-    getattr(ax, f"set_{which}ticks")([], minor=True)
-
-
-def _lines(ax, S, D):
-    x, y = S["x"], S["y"]
-    lo, hi = draw.span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, 6)
-    for c, values in zip(S["curves"], D["curves"]):
-        dash = tuple(float(d)/2 for d in c["dash"].split())
-        ax.plot(D["xs"], [v if math.isfinite(v) else math.nan for v in values], label=c["label"],
-                color=_color(c["color"]), linewidth=2, linestyle=(0, dash) if dash else "-")
-    for p, (u, v) in zip(S["points"], D["points"]):
-        if x["lo"] <= u <= x["hi"] and lo <= v <= hi:
-            ax.plot(u, v, "o", color=_color(p["color"]), markersize=6)
-            right = u**2 < x["lo"]*x["hi"] if x["scale"] == "log" else 2*u < x["lo"] + x["hi"]
-            ax.annotate(p["label"], (u, v), (7 if right else -7, 4), textcoords="offset points",
-                        fontsize=9, ha="left" if right else "right", bbox=HALO)
-    ax.set(xscale=x["scale"], xlim=(x["lo"], x["hi"]), xlabel=x["label"],
-           yscale=y["scale"], ylim=(lo, hi), ylabel=y["label"])
-    ax.grid(**GREY)
-    _ticks(ax, "x", draw.ticks(x, 7), x["unit"])
-    _ticks(ax, "y", draw.ticks({**y, "lo": lo, "hi": hi}, 6), y["unit"])
-    ax.legend(frameon=False, fontsize=9, handlelength=3)
-
-
-def _bars(ax, S, D):
-    unit, seen = S["y"]["unit"], set()
-    for k, (b, values) in enumerate(zip(S["bars"], D["bars"])):
-        at = 0
-        for p, v in zip(b["parts"], values):
-            ax.barh(k, v, left=at, height=0.6, color=_color(p["color"]), edgecolor="white",
-                    label=p["label"] if p["label"] not in seen else None)
-            seen.add(p["label"])
-            at += v
-        ax.text(at, k, f" {show(at, unit)}", va="center", fontsize=9, fontweight="bold")
-    ends = [*map(math.fsum, D["bars"]), *([D["limit"]] if S["limit"] else [])]
-    lo, hi = draw.span(ends, S["y"], 6)
-    if S["limit"]:
-        name = S["limit"]["label"].replace("{}", show(D["limit"], unit))
-        ax.axvline(D["limit"], color=_color("limit"), linestyle="--", label=name)
-    ax.set(xlim=(lo, hi), ylim=(len(S["bars"]) - 0.5, -0.5), xlabel=S["y"]["label"])
-    ax.set_yticks(range(len(S["bars"])), [b["label"] for b in S["bars"]], fontsize=9)
-    ax.grid(axis="x", **GREY)
-    _ticks(ax, "x", draw.ticks({**S["y"], "lo": lo, "hi": hi}, 6), unit)
-    ax.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0, -0.3), ncols=4)
+    def say(text, size, **style):
+        nonlocal y
+        for line in wrapped(text, W, size):
+            y += 1.4*size
+            out.append(Text(0, y, line, size=size, **style))
+    say(title, 15, bold=True)
+    say(setting, FONT, opacity=.75)
+    y += 12
+    out.append(Group(shapes, 0, y))
+    y += H
+    for sentence in said:
+        say(sentence, 13)
+    return png([Group(out, 8, 0)], W + 16, y + 12, dpi)

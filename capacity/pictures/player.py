@@ -11,17 +11,18 @@
 A step is a round of the run.  Everything comes from `run.messages` and from what the ranks said with
 `comm.holds(state)`: a list of one entry per block, which is None (nothing), a set of ranks (the parts summed in it),
 a number or a short text.  The tag of a message is the number of its block, or a tuple of them.
+
+Letters: P ranks, numbered r (of an arrow: from a to b); B blocks, numbered j; G ranks of a node; k the number of a
+step; S the specification, Stepper.spec(); W the width of a picture in pixels; (u, v) where an arrow starts and ends.
 """
 import base64
 import html
-import io
 import json
 import math
-import re
 from numbers import Integral, Number
 
-from . import svg as draw
-from .svg import BLACK, BOLD, COLORS, SOFT, ink, width
+from .shapes import Group, Path, Rect, Text, legend, width, wrapped
+from .svg import LAB, attribute, frame, slug
 
 RANKS, ROWS, LETTERS = 16, 32, 12       # the most ranks, blocks and letters in a cell that a picture has room for
 DASHES = ["", "7 4", "2 3", "9 3 2 3"]  # of the links
@@ -47,7 +48,7 @@ class Stepper:
     """A checked player: .spec() for JavaScript, .svg(step), .says(step), .table(), .widget(), .png()."""
 
     def __init__(self, name, run, title, block, group, holds):
-        self.name, self.title, self.block = draw.slug("stepper", name), title, block
+        self.name, self.title, self.block = slug("stepper", name), title, block
         if not (isinstance(title, str) and title.strip()):
             raise ValueError(f"{name}: title is {title!r}; allowed: a sentence that states the finding")
         if not (isinstance(block, str) and block.strip()):
@@ -213,7 +214,7 @@ class Stepper:
 
     # ---- the specification -----------------------------------------------------------------
     def spec(self):
-        """The player as JSON: what stepper.js and picture() draw from.
+        """The player as JSON: what player.js and picture() draw from.
 
         states: [stripes, texts] of every kind of cell; steps: arrows [source, to, label, link] and the cells that
         change, [rank, block, state, rank, block, state, ...]; says: a sentence a step.
@@ -243,16 +244,17 @@ class Stepper:
         """The picture of a step as SVG text, `width` pixels wide.  ValueError for a step that is not there."""
         if not (_whole(step) and 0 <= step <= self.last):
             raise ValueError(f"{self.name}: step = {step!r}; allowed: 0 to {self.last}")
-        return picture(self._spec, step, width)
+        return frame(*picture(self._spec, step, width))
 
     def to_html(self):
         """The figure of the built book; readable as a table where no script runs."""
-        return (f'<figure class="cx-stepper" id="{self.name}" data-spec=\'{draw.attribute(self._spec)}\'>\n'
+        return (f'<figure class="cx-stepper" id="{self.name}" data-spec=\'{attribute(self._spec)}\'>\n'
                 f"<figcaption>{html.escape(self.title)}</figcaption>\n{self.table()}\n</figure>")
 
     def png(self, dpi=144):
         """Some steps side by side for paper, as the bytes of a PNG 6.4 inches wide; always the same."""
-        return _png(self._spec, dpi)
+        from .paper import png
+        return png(*steps_side_by_side(self._spec), dpi)
 
     def widget(self):
         """Player, slider, picture, sentence and table; a step is drawn by the kernel."""
@@ -271,7 +273,7 @@ class Stepper:
         redraw()
         drawer = W.Accordion([W.HTML(f'<div class="cx-lab">{self.table()}</div>')], titles=("All steps as a table",),
                              layout=wide)
-        title = W.HTML(f"{draw.LAB}<strong>{html.escape(self.title)}</strong>")
+        title = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>")
         return W.VBox([title, W.HBox([play, at], layout=wide), shown, drawer])
 
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -305,12 +307,17 @@ def _ranges(runs, between=", "):
     return between.join(str(a) if a == b else f"{a}{between}{b}" if b == a + 1 else f"{a}–{b}" for a, b in runs)
 
 
-# ---- the picture: stepper.js is the same, function by function ----------------------------------
-def shapes(S, k, W):
-    """(shapes of the grid, shapes of the arrows, height) of step k, `W` pixels wide.
+# ---- the picture: player.js is the same, function by function -----------------------------------
+def picture(S, k, W):
+    """Step k of the specification S, `W` pixels wide: (shapes, W, height, what is read out)."""
+    grid, arrows, high = grid_and_arrows(S, k, W)
+    head, top = legend([(name, "network", DASHES[i]) for i, name in enumerate(S["links"])], W)
+    top = top + 4 if S["links"] else 0
+    return [*head, Group([*grid, Group(arrows, name="cx-arrows")], y=top)], W, top + high, f"{S['title']}. {S['says'][k]}"
 
-    A shape is ("rect", x, y, w, h, fill, outline), ("path", d, fill or "", dash) or ("text", x, y, text, anchor, style).
-    """
+
+def grid_and_arrows(S, k, W):
+    """(shapes of the grid, shapes of the arrows, height) of step k, `W` pixels wide."""
     P, B, G = S["P"], S["B"], S["group"] or S["P"]
     names = [f"{S['block']} {j}" for j in range(B)] if B > 1 else ["holds"]
     if max(map(width, names)) > .14*W and B > 1:
@@ -318,7 +325,7 @@ def shapes(S, k, W):
     x0, gap = max(map(width, [*names, "rank"])) + 10, 14
     step = min(120, (W - x0 - 1 - gap*((P - 1)//G))/P)
     high = 34 if B == 1 else 26 if B <= 8 else 20 if B <= 16 else 17
-    lines = "rank" if width(f"rank {P - 1}") + 6 > step else ""
+    numbered = width(f"rank {P - 1}") + 6 > step                # no room for the word above each column
     every = [a for s in S["steps"] for a in s["arrows"]]
 
     def lift(a, b):
@@ -331,156 +338,63 @@ def shapes(S, k, W):
     tips = up + 10 if up else 0
     y0 = tips + (41 if S["group"] else 22)
     y1 = y0 + high*B
-    out = []
-    if lines:
-        out.append(("text", x0 - 8, y0 - 7, lines, "end", "soft"))
+    out = [Text(x0 - 8, y0 - 7, "rank", "end", opacity=.8)] if numbered else []
     for r in range(P):
-        out.append(("text", left(r) + step/2, y0 - 7, str(r) if lines else f"rank {r}", "middle", "plain"))
+        out.append(Text(left(r) + step/2, y0 - 7, str(r) if numbered else f"rank {r}", "middle"))
         if S["group"] and r % G == 0:
-            more = min(P - r, G)
-            out.append(("rect", left(r) - 2, y0 - 22, step*more + 4, y1 - y0 + 25, "", "node"))
-            text = f"node {r//G}"
-            if width(text) < step*more:
-                out.append(("text", left(r) + step*more/2, y0 - 26, text, "middle", "soft"))
+            w, text = step*min(P - r, G), f"node {r//G}"
+            out.append(Rect(left(r) - 2, y0 - 22, w + 4, y1 - y0 + 25, line="idle", radius=4))
+            if width(text) < w:
+                out.append(Text(left(r) + w/2, y0 - 26, text, "middle", opacity=.8))
     now, new = {}, set()
-    for i in range(k + 1):
-        c = S["steps"][i]["cells"]
-        new = set()
-        for r, j, s in zip(c[::3], c[1::3], c[2::3]):
-            now[r, j] = s
-            new.add((r, j))
+    for s in S["steps"][:k + 1]:
+        changes = list(zip(s["cells"][::3], s["cells"][1::3], s["cells"][2::3]))
+        now |= {(r, j): state for r, j, state in changes}
+        new = {(r, j) for r, j, _ in changes}
     for j in range(B):
         y = y0 + high*j
-        out.append(("text", x0 - 8, y + high/2 + 4, names[j], "end", "soft"))
+        out.append(Text(x0 - 8, y + high/2 + 4, names[j], "end", opacity=.8))
         for r in range(P):
             stripes, texts = S["states"][now.get((r, j), 0)]
             x, w, full = left(r) + 1, step - 2, stripes == [0, P]
             for a, b in zip(stripes[::2], stripes[1::2]):
-                out.append(("rect", x + w*a/P, y + 1, w*(b - a)/P, high - 2, "full" if full else "part", ""))
-            line = "cell" if k == 0 or (r, j) not in new else "new" if stripes else "gone"
-            out.append(("rect", x, y + 1, w, high - 2, "", line))
-            if line == "new":
-                out.append(("path", f"M{x + w - 8:.1f} {y + 1:.1f}h8v8Z", "other", ""))
+                out.append(Rect(x + w*a/P, y + 1, w*(b - a)/P, high - 2, "memory", opacity=1 if full else .45))
+            mark = dict(line_opacity=.4) if k == 0 or (r, j) not in new else dict(weight=2.2) if texts else dict(dash="3 3")
+            out.append(Rect(x, y + 1, w, high - 2, line="other", **mark))
+            if "weight" in mark:
+                out.append(Path(f"M{x + w - 8:.1f} {y + 1:.1f}h8v8Z", "other"))
             text = next((t for t in texts if width(t) < w), "")
             if text:
-                out.append(("text", x + w/2, y + high/2 + 4, text, "middle", "full" if full else "part"))
+                strong = dict(color="on:memory", bold=True, spoken=False) if full else {}
+                out.append(Text(x + w/2, y + high/2 + 4, text, "middle", **strong))
     arcs, heads, labels, boxes = [], [], [], []
     for a, b, label, link in S["steps"][k]["arrows"]:
         side = 1 if a < b else -1                       # to higher ranks above, to lower ranks below
         y, h = (tips, lift(a, b)) if side > 0 else (y1 + 4, -lift(a, b))
         u, v, c = left(a) + step*(.5 + .2*side), left(b) + step*(.5 - .2*side), y - h/.75
         d = f"M{u:.1f} {y:.1f}C{u:.1f} {c:.1f} {v:.1f} {c:.1f} {v:.1f} {y - 6*side:.1f}"
-        arcs.append(("path", d, "", DASHES[link]))
-        heads.append(("path", f"M{v - 4.5:.1f} {y - 8*side:.1f}h9L{v:.1f} {y:.1f}Z", "network", ""))
+        arcs.append(Path(d, line="network", weight=2, dash=DASHES[link]))
+        heads.append(Path(f"M{v - 4.5:.1f} {y - 8*side:.1f}h9L{v:.1f} {y:.1f}Z", "network"))
         w, x = width(label), (u + v)/2
         if label and all(abs(x - p) > (w + q)/2 + 3 or abs(y - h - z) > 13 for p, q, z in boxes):
             boxes.append((x, w, y - h))
-            labels.append(("text", x, y - h + 4, label, "middle", "bold"))
+            labels.append(Text(x, y - h + 4, label, "middle", bold=True, halo=True))
     return out, arcs + heads + labels, y1 + (down + 16 if down else 6)
 
 
-FILL = {"part": f'fill="{ink("memory")}" fill-opacity=".45"', "full": f'fill="{ink("memory")}"', "": 'fill="none"'}
-LINE = {"cell": 'stroke="currentColor" stroke-opacity=".4"', "new": 'stroke="currentColor" stroke-width="2.2"',
-        "gone": 'stroke="currentColor" stroke-dasharray="3 3"', "node": f'rx="4" stroke="{ink("idle")}"', "": ""}
-TEXT = {"plain": BLACK, "soft": SOFT, "bold": BOLD, "part": BLACK,
-        "full": 'fill="#111" font-weight="600" aria-hidden="true"'}
-
-
-def picture(S, k, W):
-    """Step k of the specification S as SVG text, `W` pixels wide."""
-    grid, arrows, height = shapes(S, k, W)
-    head, top = draw.legend([(name, "network", DASHES[i]) for i, name in enumerate(S["links"])], W)
-    top = top + 4 if S["links"] else 0
-    inner = (f'{head}<g transform="translate(0 {top})">{"".join(map(_svg, grid))}'
-             f'<g class="cx-arrows">{"".join(map(_svg, arrows))}</g></g>')
-    return draw.framed(S, W, top + height, inner, S["says"][k])
-
-
-def _svg(shape):
-    kind, *s = shape
-    if kind == "text":
-        return draw.words(*s[:4], TEXT[s[4]])
-    if kind == "rect":
-        x, y, w, h, fill, line = s
-        return f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" {FILL[fill]} {LINE[line]}/>'
-    d, fill, dash = s
-    return f'<path d="{d}" fill="{ink(fill)}"/>' if fill else draw.stroke(d, ink("network"), 2, dash)
-
-
-# ---- paper -------------------------------------------------------------------------------------
-def _png(S, dpi):
-    """Four or six steps in a grid, by matplotlib."""
-    from matplotlib.figure import Figure              # no pyplot: nothing global, nothing to close
+def steps_side_by_side(S):
+    """Four or six steps in a grid, for paper: (shapes, W, height)."""
     last = len(S["steps"]) - 1
     count, across, W = (6, 3, 250) if S["P"] <= 4 else (4, 2, 330 if S["P"] <= 8 else 400)
+    whole, gap, lines = across*(W + 24) - 8, 24, wrapped(S["title"], across*(W + 24) - 24, 19)
+    top, out = 26*len(lines) + 20, [Text(8, 26 + 26*i, line, size=19, bold=True) for i, line in enumerate(lines)]
+    if S["links"]:
+        head, high = legend([(name, "network", DASHES[i]) for i, name in enumerate(S["links"])], whole - 16)
+        out.append(Group(head, 8, top - 8))
+        top += high
     steps = sorted({round(i*last/(count - 1)) for i in range(count)})
-    tall = shapes(S, 0, W)[2] + 34
-    down = -(-len(steps)//across)*tall
-    per, links = 6.4/(across*(W + 24) - 16), S["links"]
-    head = 34 + 18*bool(links)
-    fig = Figure(figsize=(6.4, (down + head)*per), facecolor="white")
-    ax = fig.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(-4, 6.4/per - 4), ylim=(down + head, 0))
-    ax.axis("off")
-    size = .86*draw.FONT*per*72                       # matplotlib's letters are wider than a browser's
-    ax.text(0, 15, S["title"], fontsize=11, fontweight="bold", parse_math=False)
-    x = 0
-    for name, dash in zip(links, DASHES):
-        ax.plot([x, x + 30], [31, 31], color=COLORS["network"], linewidth=1.2, linestyle=_dash(dash))
-        ax.text(x + 36, 35, name, fontsize=size, parse_math=False)
-        x += 60 + width(name)
     for i, k in enumerate(steps):
-        x, y = i % across*(W + 24), head + i//across*tall
-        ax.text(x, y + 14, f"Step {k} of {last}" if k else "Start", fontsize=size, fontweight="bold")
-        grid, arrows, _ = shapes(S, k, W)
-        for shape in grid + arrows:
-            _paint(ax, shape, x, y + 22, size)
-    out = io.BytesIO()
-    fig.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
-    return out.getvalue()
-
-
-BEHIND = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none"}
-
-
-def _dash(dash):
-    return (0, tuple(float(d)/2 for d in dash.split())) if dash else "-"
-
-
-def _paint(ax, shape, x0, y0, size):
-    """One shape, moved by x0, y0."""
-    from matplotlib.patches import PathPatch, Rectangle
-    from matplotlib.path import Path
-    kind, *s = shape
-    if kind == "text":
-        x, y, text, anchor, style = s
-        ax.text(x0 + x, y0 + y, text, fontsize=size, ha={"middle": "center", "end": "right"}[anchor],
-                fontweight="bold" if style in ("bold", "full") else "normal", parse_math=False,
-                bbox=BEHIND if style == "bold" else None)
-    elif kind == "rect":
-        x, y, w, h, fill, line = s
-        edge, weight = {"": ("none", 0), "cell": ("#999999", .5), "new": ("black", 1.2), "gone": ("black", .6),
-                        "node": (COLORS["idle"], .6)}[line]
-        ax.add_artist(Rectangle((x0 + x, y0 + y), w, h, facecolor=COLORS["memory"] if fill else "none",
-                                alpha=.45 if fill == "part" else 1, edgecolor=edge, linewidth=weight,
-                                linestyle=":" if line == "gone" else "-"))
-    else:
-        d, fill, dash = s
-        points, codes = _path(d)
-        color = {"": "none", "other": "black"}.get(fill) or COLORS[fill]
-        ax.add_artist(PathPatch(Path([(x0 + x, y0 + y) for x, y in points], codes), facecolor=color,
-                                linewidth=0 if fill else 1, linestyle=_dash(dash),
-                                edgecolor="none" if fill else COLORS["network"]))
-
-
-def _path(d):
-    """Points and matplotlib's codes of the few SVG path commands used here: M, C, L, h, v, Z."""
-    points, codes = [], []
-    for command, rest in re.findall("([MCLhvZ])([^MCLhvZ]*)", d):
-        v = list(map(float, rest.split()))
-        x, y = points[-1] if points else (0, 0)
-        new = {"h": lambda: [(x + v[0], y)], "v": lambda: [(x, y + v[0])], "Z": lambda: [points[0]]}.get(
-            command, lambda: list(zip(v[::2], v[1::2])))()
-        points += new
-        codes += [{"M": 1, "C": 4, "Z": 79}.get(command, 2)]*len(new)
-    return points, codes
+        grid, arrows, high = grid_and_arrows(S, k, W)
+        x, y = 8 + i % across*(W + gap), top + i//across*(high + 34)
+        out += [Text(x, y + 14, f"Step {k} of {last}" if k else "Start", bold=True), Group([*grid, *arrows], x, y + 22)]
+    return out, whole, top + math.ceil(len(steps)/across)*(high + 34)

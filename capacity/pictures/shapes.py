@@ -8,6 +8,7 @@ Roles: compute network memory measured limit idle (the book's colours), rank0 ra
 page's text), paper (its background); "" is none.  Words in a role's colour are drawn towards the page's own, so that
 they can be read; on:ROLE is the colour of words that stand on a filled ROLE.  Any other role is refused.
 """
+import textwrap
 from typing import NamedTuple
 
 FONT, ROW = 12.5, 19            # height of text, of a row of a legend
@@ -78,6 +79,11 @@ def width(text, size=FONT):
     """A fair guess of how wide `text` is: a browser may use any font, and Python has none."""
     return size*sum(.31 if c in " .,:;'|!ijlftr()[]/·-" else .87 if c in "mwMW%@"
                     else .69 if "A" <= c <= "Z" else .58 for c in text)
+
+
+def wrapped(text, W, size=FONT):
+    """The lines of a text that is W wide."""
+    return textwrap.wrap(text, max(1, int(.93*W/width(text, size)*len(text)))) if text else []
 
 
 def legend(items, W):

@@ -34,7 +34,7 @@ class Op(NamedTuple):
         return f"{self.kind}(stage {self.stage}, micro-batch {self.microbatch})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schedule:
     """orders[d]: what device d does, in this order: an Op, or a tuple of Ops run overlapped as one.
 
@@ -47,6 +47,20 @@ class Schedule:
 
     def __post_init__(self):
         object.__setattr__(self, "orders", tuple(map(tuple, self.orders)))
+
+    @property
+    def slots(self):
+        """The orders with every slot as a tuple of Ops.  ValueError for an Op or a slot that is none."""
+        stages = len(self.orders)*self.chunks
+        return tuple(tuple(_slot(slot, d, stages) for slot in order) for d, order in enumerate(self.orders))
+
+    @property
+    def microbatches(self):
+        """How many micro-batches there are: one more than the largest number of one."""
+        return 1 + max((op.microbatch for order in self.slots for slot in order for op in slot), default=-1)
+
+    def __repr__(self):
+        return f"<{self.name} on {len(self.orders)} devices; simulate(it) gives the times>"
 
 
 # The schedules.  ValueError for a p, m or v that is not 1, 2, ... or that the schedule cannot do.
@@ -218,7 +232,7 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
     """
     p, v = len(schedule.orders), schedule.chunks
     _counts(devices=p, chunks=v)
-    orders = [[_slot(slot, d, p*v) for slot in order] for d, order in enumerate(schedule.orders)]
+    orders = schedule.slots
     home = _homes(orders, p*v)
     times = {kind: _times(kind, time, v, p*v) for kind, time in zip("FIW", (F, I, W))}
     times["B"] = [*map(add, times["I"], times["W"])] if B is None else _times("B", B, v, p*v)

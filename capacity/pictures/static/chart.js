@@ -1,9 +1,10 @@
 /* Keeps every <figure class="cx-gantt" data-spec="..."> alive: the orders of a pipeline, the clock that runs them and
-   the chart. It is capacity/gantt.py, function by function: a test compares them. */
+   the chart. It is capacity/pictures/chart.py, function by function and with its letters, but for the clock: that is
+   simulate() of capacity/witness/schedule.py. A test compares them. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const { escape, fixed, width, most, words, stroke, frame, legend, el, ink, on, PAPER, BLACK, SOFT } = cx;
-  const COLORS = { F: "compute", B: "limit", I: "limit", W: "measured" }, PALE = ["1", ".42", ".3", ".2"];
+  const { escape, fixed, width, most, rect, path, text, group, frame, legend, el } = cx;
+  const ROLES = { F: "compute", B: "limit", I: "limit", W: "measured" }, PALE = [1, .42, .3, .2];
 
   // ---- an order out of the text that code() in Python wrote
   function decode(text) {
@@ -22,7 +23,7 @@ addEventListener("DOMContentLoaded", () => {
 
   // ---- the clock
   function clock({ p, m, v, rows, peaks }, [F, I, W, share = 1]) {
-    const times = { F: F/v, I: I/v, W: W/v, B: (I + W)/v }, ahead = [], back = [], bars = rows.map(() => []);
+    const times = { F: F/v, I: I/v, W: W/v, B: I/v + W/v }, pair = share*(F + I + W)/v, ahead = [], back = [], bars = rows.map(() => []), busy = rows.map(() => 0);
     const there = ([kind, s, j]) => kind === "F" ? (s ? ahead[(s - 1)*m + j] : 0) : kind === "W" ? back[s*m + j]
       : s < p*v - 1 ? back[(s + 1)*m + j] : ahead[s*m + j];
     for (let moved = true; moved;) {
@@ -32,14 +33,15 @@ addEventListener("DOMContentLoaded", () => {
         for (const slot of row.slice(done.length)) {
           const start = Math.max(done.length ? done.at(-1)[1] : 0, ...slot.map(there));
           if (isNaN(start)) break;
-          const took = slot.reduce((t, [kind]) => t + times[kind], 0), end = start + (slot.length > 1 ? took*share : took);
+          const took = slot.length > 1 ? pair : times[slot[0][0]], end = start + took;
+          busy[d] += took;
           for (const [kind, s, j] of slot) if (kind !== "W") (kind === "F" ? ahead : back)[s*m + j] = end;
           done.push([start, end, slot]);
           moved = true;
         }
       });
     }
-    const ends = bars.map((done) => done.at(-1)[1]), work = bars.flat().reduce((t, [a, b]) => t + (b - a), 0);
+    const ends = bars.map((done) => done.at(-1)[1]), work = busy.reduce((a, b) => a + b, 0);
     return { bars, makespan: most(ends, 0), work, span: most(ends.map((e, d) => e - bars[d][0][0]), 0), peaks, top: most(peaks, 0) };
   }
 
@@ -58,36 +60,35 @@ addEventListener("DOMContentLoaded", () => {
 
   // ---- the picture
   function picture(S, i, { p, rows, key }, D, W) {
-    const wide = W >= 520, label = (d) => wide ? `device ${d}` : String(d), high = p <= 4 ? 30 : p <= 8 ? 26 : 18;
+    const wide = W >= 520, label = (d) => wide ? `device ${d}` : String(d), high = p <= 4 ? 30 : p <= 8 ? 26 : 18, soft = { opacity: .8 };
     const x0 = 1.15*width(label(p - 1)) + 9, side = wide ? 124 : 72, long = most(rows.map((r) => r.length), 0);
     W = Math.max(W, Math.ceil(x0 + side + 3*long));
-    const x1 = W - side, top = number(D.top), k = (x1 - x0)/D.makespan, [head, y2] = legend(S.legends[key], W), y0 = y2 + 22, y1 = y0 + high*p;
-    let out = head + words(x1 + 10, y0 - 7, wide ? "peak activations" : "peak", "start", SOFT), labels = "";
+    const x1 = W - side, scale = (x1 - x0)/D.makespan, longest = side - 18 - 1.2*width(number(D.top));
+    const [head, top] = legend(S.legends[key], W), y0 = top + 22, y1 = y0 + high*p;
+    const out = [...head, text(x1 + 10, y0 - 7, wide ? "peak activations" : "peak", "start", soft)];
     const raw = D.makespan/Math.max(4, Math.floor((x1 - x0)/60)), ten = Number("1e" + Math.floor(Math.log10(raw))), step = ten*[1, 2, 5, 10].find((n) => raw <= n*ten*(1 + 1e-9));
     for (let t = 0; t*step <= D.makespan*(1 + 1e-9); t++) {
-      const x = x0 + k*t*step;
-      out += stroke(`M${fixed(x)} ${y1}v5`, "currentColor", 1, "", 'stroke-opacity=".55"') + words(x, y1 + 18, number(t*step), "middle", BLACK);
+      const x = x0 + scale*t*step;
+      out.push(path(`M${fixed(x)} ${y1}v5`, { line: "other", line_opacity: .55 }), text(x, y1 + 18, number(t*step), "middle"));
     }
-    out += words((x0 + x1)/2, y1 + 36, "time", "middle", SOFT);
-    const paths = {};
-    D.bars.forEach((bars, d) => {
-      const y = y0 + high*d, bar = (side - 18 - 1.2*width(top))*D.peaks[d]/D.top;
-      out += words(x0 - 8, y + high/2 + 4, label(d), "end", BLACK) +
-        `<rect x="${fixed(x0)}" y="${fixed(y + 1)}" width="${fixed(x1 - x0)}" height="${fixed(high - 2)}" stroke="${ink("idle")}" stroke-opacity=".5"/>` +
-        `<rect x="${fixed(x1 + 10)}" y="${fixed(y + high/2 - 5)}" width="${fixed(bar)}" height="10" fill="${ink("memory")}"/>` +
-        words(x1 + 14 + bar, y + high/2 + 4, number(D.peaks[d]), "start", BLACK);
-      for (const [a, b, slot] of bars) {
-        const x = x0 + k*a, z = x0 + k*b, h = (high - 2)/slot.length;
-        slot.forEach(([kind, , j, c], n) => {
-          const u = y + 1 + h*n, color = COLORS[kind], style = `fill="${ink(color)}" fill-opacity="${PALE[c]}"`;
-          paths[style] = (paths[style] || "") + `M${fixed(x)} ${fixed(u)}H${fixed(z)}V${fixed(u + h)}H${fixed(x)}Z`;
-          if (h >= 12 && width(String(j)) + 2 < z - x)
-            labels += words((x + z)/2, u + h/2 + 4, String(j), "middle", (c ? BLACK : `fill="${on(color)}"`) + ' font-size="11" aria-hidden="true"');
-        });
-      }
+    out.push(text((x0 + x1)/2, y1 + 36, "time", "middle", soft));
+    D.peaks.forEach((peak, d) => {
+      const y = y0 + high*d, bar = longest*peak/D.top;
+      out.push(text(x0 - 8, y + high/2 + 4, label(d), "end"), rect(x0, y + 1, x1 - x0, high - 2, { line: "idle", line_opacity: .5 }),
+        rect(x1 + 10, y + high/2 - 5, bar, 10, { fill: "memory" }), text(x1 + 14 + bar, y + high/2 + 4, number(peak)));
     });
-    for (const style in paths) out += `<path class="cx-op" d="${paths[style]}" ${style} stroke="${PAPER}" stroke-width="${x1 - x0 < 8*long ? .5 : 1}"/>`;
-    return frame(S, W, y1 + 44, out + labels, fill(S.said[0], S.list[i].at, D));
+    const paths = {}, labels = [], weight = x1 - x0 < 8*long ? .5 : 1;
+    D.bars.forEach((done, d) => done.forEach(([start, end, slot]) => {
+      const x = x0 + scale*start, z = x0 + scale*end, h = (high - 2)/slot.length;
+      slot.forEach(([kind, , j, tone], n) => {
+        const y = y0 + high*d + 1 + h*n, fill = ROLES[kind], all = paths[fill + tone] ||= { fill, opacity: PALE[tone], d: "" };
+        all.d += `M${fixed(x)} ${fixed(y)}H${fixed(z)}V${fixed(y + h)}H${fixed(x)}Z`;
+        if (h >= 12 && width(String(j)) + 2 < z - x)
+          labels.push(text((x + z)/2, y + h/2 + 4, String(j), "middle", { color: tone ? "other" : "on:" + fill, size: 11, spoken: false }));
+      });
+    }));
+    out.push(group(Object.values(paths).map(({ d, ...more }) => path(d, { ...more, line: "paper", weight })), { name: "cx-ops" }), ...labels);
+    return [out, W, y1 + 44, `${S.title}. ${fill(S.said[0], S.list[i].at, D)}`];
   }
 
   // ---- the live figure
@@ -131,7 +132,7 @@ addEventListener("DOMContentLoaded", () => {
       choices.forEach((read) => read());
       sliders.forEach((s) => s.read());
       const D = clock(of(now), v), text = fill(S.said[1], S.list[now].at, D);
-      box.innerHTML = picture(S, now, of(now), D, W);
+      box.innerHTML = frame(picture(S, now, of(now), D, W));
       box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
       if (said.innerHTML !== text) said.innerHTML = text;
       if (details.open) table.tBodies[0].innerHTML = S.list.map(({ at }, i) => line(at, clock(of(i), v))).join("");
@@ -144,6 +145,6 @@ addEventListener("DOMContentLoaded", () => {
     new ResizeObserver(fit).observe(box);
   }
 
-  cx.gantt = { chart, clock, fill, line, picture };
+  cx.gantt = { chart, clock, fill, line, picture: (...at) => frame(picture(...at)) };
   cx.figures("cx-gantt", mount);
 });

@@ -1,5 +1,5 @@
-/* What the players of this book share: the width of text, pieces of SVG and the elements of a page; capacity/pictures/svg.py,
-   function by function. Scripts come in any order: the players begin when the page is there, and so is this. */
+/* What the figures of this book share: shapes, objects with the fields that Python gives them, their painter, and a page's
+   elements; capacity/pictures/shapes.py and svg.py. Scripts come in any order: figures begin when the page is there. */
 var cx = (() => {
   "use strict";
   const FONT = 12.5, ROW = 19, fixed = (v) => v.toFixed(1);
@@ -12,27 +12,54 @@ var cx = (() => {
     return FONT*w;
   }
 
-  // ---- pieces of SVG
-  const COLORS = { compute: "#0072B2", network: "#D55E00", memory: "#009E73", measured: "#CC79A7", limit: "#E69F00", idle: "#999999" };
-  const PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))";
-  const HALO = `paint-order="stroke" stroke="${PAPER}" stroke-width="4" stroke-linejoin="round"`;
-  const BLACK = 'fill="currentColor"', SOFT = BLACK + ' fill-opacity=".8"', BOLD = BLACK + ' font-weight="600" ' + HALO;
-  const ink = (c) => (c === "other" ? "currentColor" : `var(--cx-${c},${COLORS[c]})`);
-  const pen = (c) => (c === "other" ? "currentColor" : `color-mix(in srgb,${ink(c)} 58%,currentColor)`);
-  const on = (c) => (c === "compute" ? "var(--cx-on-compute,#fff)" : c === "other" ? PAPER : "#111");
-  const words = (x, y, text, anchor, more) => `<text x="${fixed(x)}" y="${fixed(y)}" text-anchor="${anchor}" ${more}>${escape(text)}</text>`;
-  const stroke = (d, color, weight, dash = "", more = "") =>
-    `<path d="${d}" stroke="${color}" stroke-width="${weight}" stroke-dasharray="${dash}" ${more}/>`;
-  const frame = (S, W, H, inner, says) => `<svg viewBox="0 0 ${W} ${H}" width="${W}" height="${H}" role="img" fill="none" ` +
-    `font-size="${FONT}" aria-label="${escape(S.title + ". " + says)}">${inner}</svg>`;
+  // ---- roles as colours
+  const COLORS = { compute: "#0072B2", network: "#D55E00", memory: "#009E73", measured: "#CC79A7", limit: "#E69F00", idle: "#999999",
+    rank0: "#0072B2", rank1: "#009E73", rank2: "#E69F00", rank3: "#CC79A7" };
+  const PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))", ON = "var(--cx-on-compute,#fff)";
+  const OTHER = { other: "currentColor", paper: PAPER, "on:compute": ON, "on:rank0": ON, "on:other": PAPER, "on:paper": "currentColor" };
+  const HALO = ` paint-order="stroke" stroke="${PAPER}" stroke-width="4" stroke-linejoin="round"`;
+  function ink(role) {
+    if (OTHER[role]) return OTHER[role];
+    const name = role.replace("on:", "");
+    if (!COLORS[name]) throw RangeError(`role ${role}`);
+    return name === role ? `var(--cx-${role.replace("rank", "r")},${COLORS[role]})` : "#111";
+  }
+  const pen = (role) => (COLORS[role] ? `color-mix(in srgb,${ink(role)} 58%,currentColor)` : ink(role));
+
+  // ---- shapes and their painter
+  const rect = (x, y, w, h, more) => ({ x, y, w, h, ...more }), path = (d, more) => ({ d, ...more });
+  const text = (x, y, text, anchor, more) => ({ x, y, text, anchor, ...more }), group = (shapes, more) => ({ shapes, ...more });
+  const fill = (color, opacity = 1) => ` fill="${color}"` + (opacity === 1 ? "" : ` fill-opacity="${opacity}"`);
+  const style = ({ fill: role, line, opacity, line_opacity: faint = 1, weight = 1, dash }) => (role ? fill(ink(role), opacity) : "") +
+    (line ? ` stroke="${ink(line)}" stroke-width="${weight}"${faint === 1 ? "" : ` stroke-opacity="${faint}"`}${dash ? ` stroke-dasharray="${dash}"` : ""}` : "");
+  const at = (s) => ` x="${fixed(s.x)}" y="${fixed(s.y)}"`, size = (w, h) => ` width="${fixed(w)}" height="${fixed(h)}"`;
+  function one(s) {
+    if ("d" in s) return `<path d="${s.d}"${style(s)}/>`;
+    if ("text" in s) {
+      return `<text${at(s)} text-anchor="${s.anchor || "start"}"${fill(pen(s.color || "other"), s.opacity)}` +
+        ((s.size || FONT) === FONT ? "" : ` font-size="${s.size}"`) + (s.bold ? ' font-weight="600"' : "") +
+        (s.italic ? ' font-style="italic" font-family="Georgia,serif"' : "") + (s.halo ? HALO : "") +
+        (s.spoken === false ? ' aria-hidden="true"' : "") + `>${escape(s.text)}</text>`;
+    }
+    if (!s.shapes) {
+      return `<rect${at(s)}${size(s.w, s.h)}${s.radius ? ` rx="${s.radius}"` : ""}${style(s)}` +
+        (s.title ? `><title>${escape(s.title)}</title></rect>` : "/>");
+    }
+    const name = s.name ? ` class="${s.name}"` : "", inner = paint(s.shapes), { x = 0, y = 0 } = s;
+    if (s.clip) return `<svg${name}${at({ x, y })}${size(...s.clip)} stroke-linejoin="round">${inner}</svg>`;
+    return `<g${name}${x || y ? ` transform="translate(${fixed(x)} ${fixed(y)})"` : ""}>${inner}</g>`;
+  }
+  const paint = (shapes) => shapes.map(one).join("");
+  const frame = ([shapes, W, H, label]) => `<svg viewBox="0 0 ${W} ${Math.ceil(H)}" width="${W}" height="${Math.ceil(H)}" role="img" ` +
+    `fill="none" font-size="${FONT}" aria-label="${escape(label)}">${paint(shapes)}</svg>`;
   function legend(items, W) {
-    let out = "", x = 0, y = 13;
-    for (const [label, color, dash] of items) {
+    const out = [];
+    let x = 0, y = 13;
+    for (const [label, role, dash] of items) {
       const w = 30 + width(label), block = dash === null;
       if (x && x + w > W) { x = 0; y += ROW; }
-      out += block ? `<rect x="${fixed(x)}" y="${y - 10}" width="12" height="12" rx="2" fill="${ink(color)}"/>`
-        : stroke(`M${fixed(x)} ${y - 4}h24`, ink(color), 2.5, dash);
-      out += words(x + (block ? 18 : 30), y, label, "start", BLACK);
+      out.push(block ? rect(x, y - 10, 12, 12, { fill: role, radius: 2 }) : path(`M${fixed(x)} ${y - 4}h24`, { line: role, weight: 2.5, dash }),
+        text(x + (block ? 18 : 30), y, label));
       x += w + (block ? 6 : 18);
     }
     return [out, y + 9];
@@ -47,5 +74,5 @@ var cx = (() => {
   }
   const figures = (name, mount) => document.querySelectorAll(`figure.${name}[data-spec]`).forEach(mount);
 
-  return { escape, fixed, width, most, words, stroke, frame, legend, el, figures, ink, pen, on, PAPER, HALO, BLACK, SOFT, BOLD };
+  return { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el, figures };
 })();

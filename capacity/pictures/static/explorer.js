@@ -1,10 +1,10 @@
 /* Draws every <figure class="cx-explore" data-spec="..."> and keeps its sliders alive, without a kernel, a library or a
-   network; works from file:// too. With cx.js it is capacity/pictures/svg.py, function by function, and
-   show() is that of capacity/units.py: a test compares them. */
+   network; works from file:// too. It is capacity/pictures/axes.py and graphs.py, function by function and with their letters,
+   and show() is that of capacity/units.py: a test compares them. The start's ghost and the hair line live only here. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const { escape, fixed, width, most, words, stroke, frame, legend, el, ink, pen, on, PAPER, HALO, BLACK, SOFT, BOLD } = cx;
-  const WIDE = 520, YEAR = 365.25*86400;
+  const { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el } = cx;
+  const SOFT = { opacity: .8 }, WIDE = 520, YEAR = 365.25*86400;
   const LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000, ...[2, 10, 100, 1e3, 1e4, 1e5].map((m) => m*YEAR)];
   const FINE = [...[1, 2, 5, 10, 20, 40].map((m) => 60*m), ...[1, 2, 5, 10, 20].map((m) => 3600*m),
     ...[2, 5, 10, 20, 50, 100, 200].map((m) => 86400*m), ...[1, 2, 5, 10, 20, 50, 100].map((m) => YEAR*m)];
@@ -118,17 +118,13 @@ addEventListener("DOMContentLoaded", () => {
     return out;
   }
   function grid(X, Y, x0, x1, y0, y1, xs, ys, xunit, yunit, W) {
-    let out = "";
+    const out = [], line = (d, line_opacity) => path(d, { line: "other", line_opacity });
     for (const v of xs) {
-      const text = show(v, xunit), half = width(text)/2;
-      out += stroke(`M${fixed(X(v))} ${y0}V${y1}`, "currentColor", 1, "", 'stroke-opacity="0.11"');
-      out += words(Math.max(Math.min(X(v), W - half), half), y1 + 17, text, "middle", BLACK);
+      const name = show(v, xunit), half = width(name)/2;
+      out.push(line(`M${fixed(X(v))} ${fixed(y0)}V${fixed(y1)}`, .11), text(Math.max(Math.min(X(v), W - half), half), y1 + 17, name, "middle"));
     }
-    for (const v of ys) {
-      out += stroke(`M${fixed(x0)} ${fixed(Y(v))}H${fixed(x1)}`, "currentColor", 1, "", 'stroke-opacity="0.16"');
-      out += words(x0 - 7, Y(v) + 4, show(v, yunit), "end", BLACK);
-    }
-    return out + stroke(`M${fixed(x0)} ${y1}H${fixed(x1)}`, "currentColor", 1, "", 'stroke-opacity="0.55"');
+    for (const v of ys) out.push(line(`M${fixed(x0)} ${fixed(Y(v))}H${fixed(x1)}`, .16), text(x0 - 7, Y(v) + 4, show(v, yunit), "end"));
+    return [...out, line(`M${fixed(x0)} ${fixed(y1)}H${fixed(x1)}`, .55)];
   }
   const widest = (values, unit) => most(values.map((v) => width(show(v, unit))), 0);
   function thin(axis, n, pixels) {
@@ -145,42 +141,45 @@ addEventListener("DOMContentLoaded", () => {
     const room = most(curves.map((c) => width(c.label)), 0) + 16, beside = wide && room <= .3*W && curves.length <= 9;
     const [head, top] = beside ? ["", 0] : legend(curves.map((c) => [c.label, c.color, c.dash]), W);
     const y0 = top + 26, h = wide ? 270 : 215, y1 = y0 + h, n = wide ? 7 : 6;
-    const [lo, hi] = span([...D.curves.flat(), ...D.points.map((p) => p[1])], y, n);
+    const [lo, hi] = span([...D.curves.flat(), ...D.points.map((p) => p[1]), ...(D.seen || [])], y, n);
     const ys = ticks({ ...y, lo, hi }, n), x0 = widest(ys, y.unit) + 8, x1 = W - (beside ? room : 10);
     const X = scaler(x, x.lo, x.hi, x0, x1), Y = scaler(y, lo, hi, y1, y0);
-    let out = head + words(0, top + 13, y.label, "start", SOFT);
-    out += grid(X, Y, x0, x1, y0, y1, thin(x, wide ? 7 : 5, x1 - x0), ys, x.unit, y.unit, W);
-    out += words((x0 + x1)/2, y1 + 37, x.label, "middle", SOFT);
+    const out = [...head, text(0, top + 13, y.label, "start", SOFT), ...grid(X, Y, x0, x1, y0, y1, thin(x, wide ? 7 : 5, x1 - x0), ys, x.unit, y.unit, W),
+      text((x0 + x1)/2, y1 + 37, x.label, "middle", SOFT)];
 
-    const px = D.xs.map(X), marks = [], says = [];
-    let inner = "";
-    const ends = curves.map((c, k) => {
-      const values = D.curves[k];
+    const px = D.xs.map(X), inside = [], marks = [], says = [];
+    const trace = (values, seen) => {
       let d = "", pencil = "M", end = null;
-      values.forEach((v, i) => {
-        if (!isFinite(v) || (v <= 0 && log)) { pencil = "M"; return; }
-        const w = Math.min(Math.max(Y(v), y0 - 400), y1 + 400);
-        d += `${pencil}${fixed(px[i])} ${fixed(w)}`;
+      values.forEach((value, i) => {
+        if (!isFinite(value) || (value <= 0 && log)) { pencil = "M"; return; }
+        const v = Math.min(Math.max(Y(value), y0 - 400), y1 + 400);
+        d += `${pencil}${fixed(px[i])} ${fixed(v - y0 + 2)}`;
         pencil = "L";
-        if (y0 - 1 <= w && w <= y1 + 1) marks.push(end = [px[i], w]);
+        if (y0 - 1 <= v && v <= y1 + 1) seen.push(end = [px[i], v]);
       });
-      inner += stroke(d, ink(c.color), 2.4, c.dash);
+      return [d, end];
+    };
+    if (D.ghost) curves.forEach((c, k) => inside.push(path(trace(D.ghost.curves[k], [])[0], { line: c.color, line_opacity: .3, weight: 2.2, dash: c.dash })));
+    const ends = curves.map((c, k) => {
+      const values = D.curves[k], [d, end] = trace(values, marks);
+      inside.push(path(d, { line: c.color, weight: 2.4, dash: c.dash }));
       says.push(`${c.label}: ${show(values[0], y.unit)} to ${show(values.at(-1), y.unit)}`);
       return end;
     });
-    out += `<svg class="cx-lines" x="0" y="${y0 - 2}" width="${W}" height="${h + 4}" viewBox="0 ${y0 - 2} ${W} ${h + 4}"` +
-      ` stroke-linejoin="round">${inner}</svg>`;
+    D.field = { x0, x1, y0, y1, X, Y };
+    out.push(group(inside, { y: y0 - 2, name: "cx-lines", clip: [W, h + 4] }));
     if (beside) {
-      const seen = curves.map((_, i) => i).filter((i) => ends[i]), at = spread(seen.map((i) => ends[i][1]), 16, y0, y1);
+      const seen = curves.map((_, i) => i).filter((i) => ends[i]), places = spread(seen.map((i) => ends[i][1]), 16, y0, y1);
       seen.forEach((i, k) => {
-        const [u, w] = ends[i], v = at[k], c = curves[i];
-        if (Math.abs(v - w) > 3 || u < x1 - 3)
-          out += stroke(`M${fixed(u + 2)} ${fixed(w)}L${fixed(x1 + 8)} ${fixed(v)}`, ink(c.color), 1, "", 'stroke-opacity="0.6"');
-        out += words(x1 + 10, v + 4, c.label, "start", `fill="${pen(c.color)}"`);
+        const [u, v] = ends[i], at = places[k], c = curves[i];
+        if (Math.abs(at - v) > 3 || u < x1 - 3)
+          out.push(path(`M${fixed(u + 2)} ${fixed(v)}L${fixed(x1 + 8)} ${fixed(at)}`, { line: c.color, line_opacity: .6 }));
+        out.push(text(x1 + 10, at + 4, c.label, "start", { color: c.color }));
       });
     }
-    return frame(S, W, y1 + 44, out + dots(S, D, X, Y, x0, x1, y0, y1, log, marks), says.join("; "));
+    return [[...out, ...dots(S, D, X, Y, x0, x1, y0, y1, log, marks)], W, y1 + 44, `${S.title}. ${says.join("; ")}`];
   }
+  const dot = (u, v, color) => rect(u - 5.5, v - 5.5, 11, 11, { fill: color, line: "paper", weight: 2, radius: 5.5 });
   const SIDES = [["start", 9, 4], ["end", -9, 4], ["middle", 0, -10], ["middle", 0, 19],
     ["start", 7, -8], ["start", 7, 17], ["end", -7, -8], ["end", -7, 17]];
   function dots(S, D, X, Y, x0, x1, y0, y1, log, marks) {
@@ -189,7 +188,7 @@ addEventListener("DOMContentLoaded", () => {
       .map(([p, u, v]) => [p, X(u), Y(v)])
       .filter(([, u, v]) => x0 - 1 <= u && u <= x1 + 1 && y0 - 1 <= v && v <= y1 + 1);
     const boxes = seen.map(([, u, v]) => [u - 6, v - 6, u + 6, v + 6]);
-    let out = "";
+    const out = [];
     for (const [p, u, v] of seen) {
       const w = width(p.label);
       let best, least = Infinity;
@@ -202,8 +201,7 @@ addEventListener("DOMContentLoaded", () => {
       }
       const [anchor, dx, dy, box] = best;
       boxes.push(box);
-      out += `<circle cx="${fixed(u)}" cy="${fixed(v)}" r="4.5" fill="${ink(p.color)}" ${HALO}/>`;
-      out += words(u + dx, v + dy, p.label, anchor, `fill="${pen(p.color)}" ${HALO}`);
+      out.push(dot(u, v, p.color), text(u + dx, v + dy, p.label, anchor, { color: p.color, halo: true }));
     }
     return out;
   }
@@ -218,35 +216,38 @@ addEventListener("DOMContentLoaded", () => {
     const [head, top] = legend(parts.values(), W), y0 = top + (limit ? 26 : 6), names = S.bars.map((b) => b.label);
     const longest = most(names.map(width), 0), beside = wide && longest <= .3*W, x0 = beside ? longest*1.06 + 10 : 0;
     const step = beside ? 44 : 62, y1 = y0 + step*names.length + (beside ? 0 : 4);
-    const [lo, hi] = span([...totals, ...(limit ? [D.limit] : [])], y, 6);
+    const [lo, hi] = span([...totals, ...(limit ? [D.limit] : []), ...(D.seen || [])], y, 6);
     const x1 = W - widest(totals, unit)*1.1 - 12, X = scaler(y, lo, hi, x0, x1);
-    let out = head + grid(X, null, x0, x1, y0 - 4, y1, thin({ ...y, lo, hi }, 6, x1 - x0), [], unit, "", W);
-    out += words((x0 + x1)/2, y1 + 37, y.label, "middle", SOFT);
-    let inner = "", cut = "";
+    const out = [...head, ...grid(X, null, x0, x1, y0 - 4, y1, thin({ ...y, lo, hi }, 6, x1 - x0), [], unit, "", W),
+      text((x0 + x1)/2, y1 + 37, y.label, "middle", SOFT)];
+    const inside = [], above = [];
     if (limit) {
-      const text = limit.label.replace("{}", show(D.limit, unit)), u = X(D.limit), half = width(text)/2;
-      out += words(Math.max(Math.min(u, W - half), half), y0 - 11, text, "middle", `fill="${pen("limit")}"`);
-      const d = `M${fixed(u)} ${y0 - 6}V${y1}`;
-      cut = stroke(d, PAPER, 4.5) + stroke(d, ink("limit"), 2.5, "6 4");
+      const name = limit.label.replace("{}", show(D.limit, unit)), u = X(D.limit), half = width(name)/2, d = `M${fixed(u)} ${y0 - 6}V${y1}`;
+      out.push(text(Math.max(Math.min(u, W - half), half), y0 - 11, name, "middle", { color: "limit" }));
+      above.push(path(d, { line: "paper", weight: 4.5 }), path(d, { line: "limit", weight: 2.5, dash: "6 4" }));
     }
     S.bars.forEach((b, k) => {
       const v = y0 + step*k + (beside ? 6 : 24);
-      cut += beside ? words(x0 - 9, v + 20, b.label, "end", BLACK) : words(0, v - 6, b.label, "start", `${BLACK} ${HALO}`);
       let at = 0;
+      above.push(beside ? text(x0 - 9, v + 20, b.label, "end") : text(0, v - 6, b.label, "start", { halo: true }));
       b.parts.forEach((p, i) => {
         const value = D.bars[k][i];
         if (!(isFinite(value) && value > 0)) return;
-        const u = X(at), w = X(at + value) - X(at), text = show(value, unit);
+        const u = X(at), w = X(at + value) - X(at), name = show(value, unit);
         at += value;
-        inner += `<rect x="${fixed(u)}" y="${v}" width="${fixed(w)}" height="30" fill="${ink(p.color)}" ` +
-          `stroke="${PAPER}"><title>${escape(p.label)}: ${text}</title></rect>`;
-        if (width(text) + 10 < w) inner += words(u + w/2, v + 20, text, "middle", `fill="${on(p.color)}" font-weight="600" aria-hidden="true"`);
+        inside.push(rect(u, v, w, 30, { fill: p.color, line: "paper", title: `${p.label}: ${name}` }));
+        if (width(name) + 10 < w) inside.push(text(u + w/2, v + 20, name, "middle", { color: "on:" + p.color, bold: true, spoken: false }));
       });
-      cut += words(X(at) + 7, v + 20, show(totals[k], unit), "start", BOLD);
+      if (D.ghost) {
+        const was = X(sum(D.ghost.bars[k].filter((value) => value > 0 && isFinite(value))));
+        above.push(path(`M${fixed(was)} ${v - 6}v6M${fixed(was)} ${v + 30}v6`, { line: "other", weight: 2, line_opacity: .6 }),
+          path(`M${fixed(was)} ${v}v30`, { line: was < X(at) ? "paper" : "other", line_opacity: .6, dash: "2 3" }));
+      }
+      above.push(text(X(at) + 7, v + 20, show(totals[k], unit), "start", { bold: true, halo: true }));
     });
-    return frame(S, W, y1 + 44, `${out}<g class="cx-lines">${inner}</g>${cut}`, names.map((n, k) => `${n}: ${show(totals[k], unit)}`).join("; "));
+    return [[...out, group(inside, { name: "cx-lines" }), ...above], W, y1 + 44, `${S.title}. ` + names.map((n, k) => `${n}: ${show(totals[k], unit)}`).join("; ")];
   }
-  const picture = (S, D, W) => (S.curves.length ? lines(S, D, W) : S.bars.length ? bars(S, D, W) : "");
+  const drawn = (S, D, W) => (S.curves.length ? frame(lines(S, D, W)) : S.bars.length ? frame(bars(S, D, W)) : "");
 
   // ---- words
   const readouts = (S, D) => S.readouts.map((r, k) => {
@@ -293,6 +294,25 @@ addEventListener("DOMContentLoaded", () => {
     return { numbers, at };
   }
 
+  // ---- the axis rests: it holds what any one slider reaches from the start and what was seen, but no more than ten times
+  // ---- (log) or twice (linear) what is drawn now, lest that become too small to see
+  function grow(S, [lo, hi], D) {
+    for (const u of [...D.curves.flat(), ...D.points.map((p) => p[1]), ...D.bars.map(sum), ...(S.limit ? [D.limit] : [])])
+      if (isFinite(u) && (u > 0 || S.y.scale !== "log")) { lo = Math.min(lo, u); hi = Math.max(hi, u); }
+    return [lo, hi];
+  }
+  function rest(S, D, seen) {
+    if (!S.y) return seen;
+    const [a, b] = grow(S, [Infinity, -Infinity], D), [lo, hi] = grow(S, seen, D), far = 2*Math.max(Math.abs(a), Math.abs(b));
+    return S.y.scale === "log" ? [Math.max(lo, a/10), Math.min(hi, 10*b)] : [Math.max(lo, -far), Math.min(hi, far)];
+  }
+  function reach(S, numbers) {
+    const start = S.sliders.map((s) => s.stops[s.at]), some = S.y && S.sliders.length*S.curves.length < 40;
+    let seen = [Infinity, -Infinity];
+    if (some) S.sliders.forEach(({ stops }, i) => [stops[0], stops.at(-1)].forEach((u) => { seen = grow(S, seen, numbers(start.map((w, k) => (k === i ? u : w)))); }));
+    return seen;
+  }
+
   // ---- the live figure
   function mount(figure) {
     const S = JSON.parse(figure.dataset.spec), { numbers, at } = compile(S), v = [];
@@ -303,37 +323,103 @@ addEventListener("DOMContentLoaded", () => {
       const id = `${figure.id}-${i}`, out = el("output", { for: id });
       const input = el("input", { type: "range", id, min: 0, max: s.stops.length - 1, step: 1, value: s.at, autocomplete: "off" });
       input.addEventListener("input", later);
+      input.addEventListener("change", tell);
       controls.append(el("label", { for: id }, s.label), out, input);
       const read = () => {
-        const k = Number(input.value), text = s.names ? s.names[k] : show(s.stops[k], s.unit);
+        const k = Number(input.value), name = s.names ? s.names[k] : show(s.stops[k], s.unit);
         v[i] = s.stops[k];
-        if (out.textContent !== text) { out.textContent = text; input.setAttribute("aria-valuetext", text); }
+        if (out.textContent !== name) { out.textContent = name; input.setAttribute("aria-valuetext", name); }
       };
       return { input, read, reset: () => { input.value = s.at; } };
     });
+    const moved = () => sliders.some(({ input }, i) => Number(input.value) !== S.sliders[i].at);
     const reset = el("button", { type: "button" }, "Reset");
-    reset.addEventListener("click", () => { sliders.forEach((s) => s.reset()); draw(); });
+    reset.addEventListener("click", () => { sliders.forEach((s) => s.reset()); seen = reach(S, numbers); tell(); draw(); });
     if (details) details.addEventListener("toggle", draw);
     figure.replaceChildren(el("figcaption", {}, S.title), controls, box, said, el("div", { class: "cx-foot" }, details, reset));
 
-    let queued = false, W = 0;
+    const start = numbers(S.sliders.map((s) => s.stops[s.at]));
+    let queued = false, W = 0, seen = reach(S, numbers), field = null, place = null;
+
+    // ---- a hair line: the values of all curves where the pointer or the arrow keys are
+    const told = el("p", { class: "cx-told", "aria-live": "polite" });
+    function hair(aloud) {
+      const old = box.querySelector(".cx-hair");
+      if (old) old.remove();
+      if (place === null) { told.textContent = ""; return; }
+      const { x0, x1, y0, y1, X, Y } = field, { lo, hi, scale, whole, binary, unit, label } = S.x;
+      let x = scale === "log" ? lo*(hi/lo)**place : lo + (hi - lo)*place;
+      if (whole) x = binary ? 2**Math.round(Math.log2(x)) : Math.round(x);
+      const u = X(x), values = at(v, x), texts = values.map((w, k) => {
+        const value = show(w, S.y.unit), name = S.curves[k].label;
+        return name.endsWith(" " + value) ? name : `${name} ${value}`;
+      });
+      const right = u + 16 + most(texts.map(width), 0)*1.1 < x1, half = width(show(x, unit))*.6;
+      const rows = values.map((w, k) => [Y(w), k]).filter(([w]) => y0 <= w && w <= y1), ys = spread(rows.map(([w]) => w - 7), 16, y0 + 12, y1 - 4);
+      const shapes = [path(`M${fixed(u)} ${y0}V${y1}`, { line: "other", line_opacity: .6 }),
+        text(Math.max(Math.min(u, W - half), half), y0 - 7, show(x, unit), "middle", { bold: true, halo: true }),
+        ...rows.map(([w, k]) => dot(u, w, S.curves[k].color)), ...rows.map(([, k], i) =>
+          text(u + (right ? 10 : -10), ys[i], texts[k], right ? "start" : "end", { color: S.curves[k].color, bold: true, halo: true }))];
+      box.querySelector("svg").insertAdjacentHTML("beforeend", `<g class="cx-hair" pointer-events="none" aria-hidden="true">${paint(shapes)}</g>`);
+      if (aloud) told.textContent = `${label} ${show(x, unit)}: ${texts.join(", ")}`;
+    }
+    if (S.curves.length) {
+      const point = (e) => {
+        const r = box.querySelector("svg").getBoundingClientRect();
+        place = Math.max(0, Math.min(1, ((e.clientX - r.left)*W/r.width - field.x0)/(field.x1 - field.x0)));
+        hair();
+      };
+      box.addEventListener("pointermove", point);
+      box.addEventListener("pointerdown", point);
+      box.addEventListener("pointerleave", (e) => { if (e.pointerType === "mouse") { place = null; hair(); } });
+      box.addEventListener("blur", () => { place = null; hair(); });
+      box.addEventListener("keydown", (e) => {
+        const step = { ArrowRight: .02, ArrowLeft: -.02 }[e.key];
+        if (e.altKey || e.ctrlKey || e.metaKey || !step && (e.key !== "Escape" || place === null)) return;
+        e.preventDefault();
+        place = step ? Math.max(0, Math.min(1, (place ?? .5) + step)) : null;
+        hair(true);
+      });
+      for (const [k, u] of Object.entries({ tabindex: 0, role: "group", "aria-label": "Picture; the arrow keys read its values" })) box.setAttribute(k, u);
+      box.after(told);
+    }
+
+    // ---- the address carries the setting, a stop for each slider: #name=3.4.1
+    function tell() {
+      if (moved()) history.replaceState(null, "", `#${figure.id}=${sliders.map((s) => s.input.value).join(".")}`);
+      else if (location.hash.startsWith(`#${figure.id}=`)) history.replaceState(null, "", location.pathname + location.search);
+    }
+    function asked() {
+      const [name, stops] = location.hash.slice(1).split("=");
+      if (name !== figure.id || !stops) return false;
+      stops.split(".").forEach((k, i) => { if (/^\d+$/.test(k) && sliders[i]) sliders[i].input.value = k; });
+      requestAnimationFrame(() => figure.scrollIntoView({ block: "center" }));
+      return true;
+    }
+    addEventListener("hashchange", () => { if (asked()) draw(); });
+
     function later() { if (!queued) { queued = true; requestAnimationFrame(() => { queued = false; draw(); }); } }
     function draw() {
       sliders.forEach((s) => s.read());
-      const D = numbers(v), text = readouts(S, D);
-      box.innerHTML = picture(S, D, W);
-      if (said.innerHTML !== text) said.innerHTML = text;
+      const D = numbers(v), says = readouts(S, D);
+      D.seen = seen = rest(S, D, seen);
+      if (moved()) D.ghost = start;
+      box.innerHTML = drawn(S, D, W);
+      field = D.field;
+      hair();
+      if (said.innerHTML !== says) said.innerHTML = says;
       if (details && details.open) table.innerHTML = rows(S, D, (x) => at(v, x));
     }
     function fit() {
       const w = Math.max(280, Math.min(760, Math.floor(box.clientWidth || 640)));
       if (w !== W) { W = w; draw(); }
     }
+    asked();
     fit();
     new ResizeObserver(fit).observe(box);
     figure.cx = { draw, numbers, S, v };
   }
 
-  Object.assign(cx, { show, ticks, span, picture, readouts, rows, compile });
+  Object.assign(cx, { show, ticks, span, picture: drawn, readouts, rows, compile, rest, reach });
   cx.figures("cx-explore", mount);
 });

@@ -18,13 +18,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.colors import to_hex
 
-import capacity
 import javascript
 from capacity import explore_schedules, gantt
-from capacity.pictures.svg import COLORS
-from capacity.pictures.chart import SAID, code, fill, number
+from capacity.pictures.shapes import COLORS, Group, Rect, Text, width
+from capacity.pictures.chart import SAID, code, fill, number, percent
 from capacity.witness.schedule import Op, Schedule, dualpipe, gpipe, interleaved, one_f_one_b, simulate, zb_h1, zb_h2, zb_v
-from test_explore import ROOT, alike, opened
+from figures import DRAWN, ROOT, alike, contrast, opened, rgb
 
 ALL = [make(p, m) for make in (one_f_one_b, gpipe, zb_h1, zb_h2, zb_v) for p in (2, 4, 8) for m in (8, 16, 32)] \
     + [interleaved(p, m, v) for p in (2, 4) for m in (8, 16, 32) for v in (2, 4)] \
@@ -87,7 +86,7 @@ def test_orders_survive_as_text(name):
     E = make(name)
     got = javascript.run("return data.list.map((s) => cx.gantt.chart(s).rows);", E.spec())
     for c, rows in zip(E.charts, got):
-        assert [[tuple((kind, s, j) for kind, s, j, _ in slot) for slot in row] for row in rows] == c["rows"]
+        assert [[tuple((kind, s, j) for kind, s, j, _ in slot) for slot in row] for row in rows] == list(map(list, c["rows"]))
         assert [{s: tone for slot in row for _, s, _, tone in slot} for row in rows] == c["tones"]
 
 
@@ -149,46 +148,69 @@ def test_picture_shows_every_operation_once_and_in_its_row(name, wide):
         assert len(frames) == len(s.orders)
         rows = [(float(r.get("y")), float(r.get("y")) + float(r.get("height"))) for r in frames]
         drawn, counts = [], [0]*len(rows)
-        for path in root.iter("path"):
-            if path.get("class") == "cx-op":
-                for x, y, z, v in re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)", path.get("d")):
-                    drawn.append((x, y, z, v))
-                    counts[next(d for d, (a, b) in enumerate(rows) if a - .2 <= float(y) and float(v) <= b + .2)] += 1
+        for path in root.findall(".//g[@class='cx-ops']/path"):
+            for x, y, z, v in re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)", path.get("d")):
+                drawn.append((x, y, z, v))
+                counts[next(d for d, (a, b) in enumerate(rows) if a - .2 <= float(y) and float(v) <= b + .2)] += 1
         assert counts == [sum(len(slot) for slot in row) for row in E.charts[i]["rows"]] and len(set(drawn)) == len(drawn)
         seen = []
         assert root.get("role") == "img" and E.title in root.get("aria-label") and float(root.get("font-size")) >= 11
         for t in root.iter("text"):
-            x, y, w = float(t.get("x")), float(t.get("y")), capacity.pictures.svg.width(t.text)
+            x, y, w = float(t.get("x")), float(t.get("y")), width(t.text)
             left = x - {"start": 0, "middle": w/2, "end": w}[t.get("text-anchor")]
             assert -1 <= left and left + w <= W + 8 and 8 <= y <= height, (t.text, t.attrib)
             assert not any(left < q and p < left + w and abs(y - z) < 10 for p, q, z in seen), f"{t.text} covers another text"
             seen.append((left, left + w, y))
 
 
-def painted(ax):
-    """Rectangles of operations as (left, right, top, bottom, colour)."""
-    bars = [p for p in ax.patches if p.get_facecolor()[3] > 0]
-    return [(p.get_x(), p.get_x() + p.get_width(), p.get_y(), p.get_y() + p.get_height(), to_hex(p.get_facecolor()).upper()) for p in bars]
+def painted(shapes):
+    """Rectangles of operations as (left, right, top, bottom, role) out of the shapes of a picture."""
+    ops = next(s for s in shapes if isinstance(s, Group) and s.name == "cx-ops")
+    return [(*map(float, place), path.fill) for path in ops.shapes
+            for place in re.findall(r"M(\S+) (\S+)H(\S+)V(\S+?)H", path.d)]
 
 
 @pytest.mark.parametrize("made", [gpipe(3, 5), zb_h2(4, 8), interleaved(4, 8, 2), dualpipe(4, 8), zb_v(4, 4)], ids=lambda s: s.name)
-def test_gantt_draws_every_operation_once(made):
+def test_gantt_draws_every_operation_once_where_it_is(made):
     T = simulate(made, F=Fraction(1), I=Fraction(3, 2), W=Fraction(1, 2))
-    ax = gantt(T, title="A title")
-    color = {"F": COLORS["compute"], "B": COLORS["limit"], "I": COLORS["limit"], "W": COLORS["measured"]}
+    chart = gantt(T, title="A title")
+    shapes = chart.picture(640)[0]
+    role = {"F": "compute", "B": "limit", "I": "limit", "W": "measured"}
+    rows = [s for s in shapes if isinstance(s, Rect) and s.line == "idle"]
+    x0, scale, high = rows[0].x, rows[0].w/float(T.makespan), rows[1].y - rows[0].y
     want = []
     for d, order in enumerate(made.orders):
         for slot in order:
             ops = [slot] if isinstance(slot, Op) else slot
             for n, op in enumerate(ops):
-                h = .9/len(ops)
-                want.append((float(T.start[op]), float(T.end[op]), d - .45 + n*h, d - .45 + (n + 1)*h, color[op.kind]))
-    got = painted(ax)
-    places = lambda items: sorted((c, *np.round(x, 6)) for *x, c in items)
-    assert places(got) == places(want)
-    assert [t.get_text() for t in ax.get_yticklabels()] == [f"device {d}" for d in range(len(made.orders))]
-    assert ax.get_ylim()[0] > ax.get_ylim()[1] and ax.get_title(loc="left") == "A title"
-    assert {t.get_text() for t in ax.texts} <= {str(j) for j in range(20)} and ax.texts
+                h = (high - 2)/len(ops)
+                want.append((x0 + scale*float(T.start[op]), rows[d].y + n*h, x0 + scale*float(T.end[op]), rows[d].y + (n + 1)*h, role[op.kind]))
+    got = painted(shapes)
+    key = lambda place: (place[4], *np.round(place[:4], 0))
+    np.testing.assert_allclose([p[:4] for p in sorted(got, key=key)], [p[:4] for p in sorted(want, key=key)], atol=.06)
+    assert sorted(p[4] for p in got) == sorted(p[4] for p in want)
+    said = [s.text for s in shapes if isinstance(s, Text)]
+    assert [t for t in said if t.startswith("device")] == [f"device {d}" for d in range(len(made.orders))]
+    data = chart._repr_mimebundle_()
+    assert data["text/html"].count('role="img"') == 2 and "<figcaption>A title</figcaption>" in data["text/html"]
+    assert data["image/png"].startswith("iVBOR") and data["text/plain"] == f"gantt: A title. {made.name} on {len(made.orders)} devices, " \
+        f"{made.microbatches} micro-batches: makespan {number(T.makespan)}, {percent(float(T.idle()))} idle, peak activations {number(max(T.peak_activations))}"
+
+
+def test_gantt_on_axes_has_time_for_its_x():
+    T = simulate(dualpipe(4, 8), F=2)
+    _, ax = plt.subplots()
+    assert gantt(T, ax=ax, title="A title") is ax and ax.get_title(loc="left") == "A title"
+    assert [t.get_text() for t in ax.get_yticklabels()] == [f"device {d}" for d in range(4)] and ax.get_ylim()[0] > ax.get_ylim()[1]
+    ax.set_xlim(0, 100)                                     # what is drawn follows the axis
+    to_data, ends, rows = ax.transData.inverted(), [], []
+    for patch in ax.patches:
+        if patch.get_linewidth() == 0 and len(patch.get_path()) > 60 and to_hex(patch.get_facecolor()) in (COLORS["compute"].lower(), COLORS["limit"].lower()):
+            points = (patch.get_transform() + to_data).transform(patch.get_path().vertices)
+            ends.append(points[:, 0].max())
+            rows += [points[:, 1].min(), points[:, 1].max()]
+    assert ends and max(ends) == pytest.approx(max(float(T.end[op]) for op in T.end if op.kind in "FBI"), rel=.01)
+    assert min(rows) == pytest.approx(-.5, abs=.05) and max(rows) == pytest.approx(3.5, abs=.05)
     plt.close("all")
 
 
@@ -199,15 +221,21 @@ def test_gantts_share_an_axis():
     assert axes[0].get_xlim()[1] == axes[1].get_xlim()[1] == pytest.approx(float(long.makespan), rel=.01)
     assert [ax.get_xlabel() for ax in axes] == ["", "time"]
     assert axes[0].get_legend() is None and axes[1].get_legend_handles_labels()[1] == ["forward", "input gradient", "weight gradient"]
-    assert [t.get_text() for t in gantt(long).get_legend().get_texts()] == ["forward", "backward"]
+    assert [s.text for s in gantt(long).picture(640)[0] if isinstance(s, Text)][:2] == ["forward", "backward"]
     plt.close("all")
+
+
+def test_a_chart_loads_no_pyplot_and_no_style():
+    code = ("import sys, matplotlib; before = matplotlib.rcParams.copy(); from capacity import gantt, one_f_one_b, simulate; gantt(simulate(one_f_one_b(2, 4))).png();"
+            "print('matplotlib.pyplot' in sys.modules, matplotlib.rcParams.copy() == before)")
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "False True\n"
 
 
 def test_paler_is_the_second_chunk_or_direction():
     assert make("few").charts[0]["tones"] == [{0: 0, 3: 1}, {1: 0, 2: 1}, {2: 0, 1: 1}, {3: 0, 0: 1}]
     assert make("few").charts[3]["tones"] == [{d: 0, d + 4: 1, d + 8: 2} for d in range(4)]
     assert make("few").charts[2]["tones"] == [{d: 0} for d in range(4)]
-    assert set(re.findall('fill-opacity="(.*?)"', make("few").svg(3).replace('.8"', '"'))) >= {"1", ".42", ".3"}
+    assert set(re.findall('<path [^>]*fill-opacity="(.*?)"', make("few").svg(3))) == {"0.42", "0.3"}
 
 
 # --- what is refused, by name
@@ -225,11 +253,14 @@ X = one_f_one_b(2, 4)
     (dict(schedules=[3]), "a schedule is 3; allowed: a Schedule"),
     (dict(schedules=[one_f_one_b(17, 1)]), "1F1B has 17 devices of .*allowed: 1 to 16"),
     (dict(schedules=[Schedule("none", [])]), "none has 0 devices"),
-    (dict(schedules=[Schedule("odd", [[3]])]), "orders of odd are none"),
-    (dict(schedules=[Schedule("half", [[Op("F", 0, 0)]])]), "half, p = 1, m = 1 lacks an operation"),
-    (dict(schedules=[Schedule("twice", [[Op("F", 0, 0)]*2 + [Op("B", 0, 0)]])]), "twice, p = 1, m = 1 lacks an operation or has one too many"),
-    (dict(schedules=[Schedule("stage", [[Op("F", 1, 0), Op("B", 1, 0)]])]), "stage, p = 1, m = 1 lacks an operation"),
-    (dict(schedules=[Schedule("stuck", [[Op("B", 0, 0), Op("F", 0, 0)]])]), "stuck, p = 1, m = 1 cannot run; capacity.simulate"),
+    (dict(schedules=X), r"schedules is <1F1B on 2 devices; .*>; allowed: a list of Schedules"),
+    (dict(schedules=[Schedule("odd", [[3]])]), "odd on 1 devices cannot run: slot 3 on device 0; allowed: an Op"),
+    (dict(schedules=[Schedule("half", [[Op("F", 0, 0)]])]), "half on 1 devices cannot run: stage 0, micro-batch 0 has F; allowed: F and B"),
+    (dict(schedules=[Schedule("twice", [[Op("F", 0, 0)]*2 + [Op("B", 0, 0)]])]), r"twice on 1 devices cannot run: F\(stage 0, micro-batch 0\) is there twice"),
+    (dict(schedules=[Schedule("stage", [[Op("F", 1, 0), Op("B", 1, 0)]])]), "stage on 1 devices cannot run: stage = 1 on device 0; allowed: 0 to 0"),
+    (dict(schedules=[Schedule("stuck", [[Op("B", 0, 0), Op("F", 0, 0)]])]), r"stuck on 1 devices cannot run: device 0 waits at B\(stage 0"),
+    (dict(schedules=[Schedule("both", [[Op("F", 0, 0), (Op("F", 0, 1), Op("I", 0, 0)), Op("I", 0, 1), Op("W", 0, 0), Op("W", 0, 1)]])]),
+     r"both overlaps F\(stage 0, micro-batch 1\) and I\(stage 0, micro-batch 0\); allowed: a forward with a backward"),
     (dict(schedules=[X, gpipe(4, 4)]), "GPipe, p = 4, m = 4 cannot be reached"),
     (dict(F=(1, 2)), r"F is \(1, 2\); allowed: \(lo, hi, value\)"),
     (dict(F=3), "F is 3"),
@@ -250,6 +281,8 @@ def test_a_bad_explorer_is_refused_by_name(change, said):
 def test_a_bad_timeline_is_refused_by_name():
     with pytest.raises(ValueError, match="timeline is 3; allowed: what capacity.simulate returns"):
         gantt(3)
+    with pytest.raises(ValueError, match="timeline is <1F1B on 2 devices; .*>; allowed: what capacity.simulate returns; simulate\\(it\\) first"):
+        gantt(X)
     with pytest.raises(ValueError, match="timeline ends at .*; allowed: times that are numbers"):
         gantt(simulate(X, F=sp.Symbol("F", positive=True), maximum=sp.Max))
 
@@ -281,7 +314,7 @@ def test_scripts_and_data_are_small():
 
 
 def test_file_is_the_same_in_every_process():
-    code = ("import sys, hashlib; sys.path[:0] = ['tests', 'tools']; from test_gantt import *;"
+    code = ("import sys, hashlib; sys.path[:0] = ['tests', 'tools']; from test_chart import *;"
             "print([hashlib.sha256((E.to_html() + E.text()).encode() + E.png()).hexdigest() for E in map(make, ('few', 'own'))])")
     runs = [subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
                            env=os.environ | {"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
@@ -313,9 +346,6 @@ def test_the_widget_follows_its_buttons_and_sliders():
 def page(tmp_path_factory):
     with opened(tmp_path_factory.mktemp("page"), map(make, GALLERY)) as tab:
         yield tab
-
-
-DRAWN = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
 
 
 def choice(figure, n, option):
@@ -435,22 +465,15 @@ def test_numbers_in_the_chart_stand_out(page, theme, paper, color):
     """WCAG's contrast of the numbers with what is painted below them."""
     page.evaluate("([t, c]) => { document.documentElement.dataset.theme = t; document.documentElement.style.color = c; }", [theme, color])
     figure = reset(page, "few")
-    fills = figure.locator(".cx-op").evaluate_all("es => es.map(e => [getComputedStyle(e).fill, e.getAttribute('fill-opacity')])")
+    fills = figure.locator(".cx-ops path").evaluate_all("es => es.map(e => [getComputedStyle(e).fill, e.getAttribute('fill-opacity') || '1'])")
     inks = figure.locator("text[aria-hidden]").evaluate_all("es => [...new Set(es.map(e => getComputedStyle(e).fill))]")
 
-    def rgb(text):
-        return np.array(re.findall(r"\d+", text), float)[:3]
-
-    def light(c):
-        v = c/255
-        return np.where(v <= .04045, v/12.92, ((v + .055)/1.055)**2.4) @ [.2126, .7152, .0722]
     plain = rgb(figure.evaluate("f => getComputedStyle(f).color"))
-    assert len(inks) >= 2 and {o for _, o in fills} == {"1", ".42"}
+    assert len(inks) >= 2 and {o for _, o in fills} == {"1", "0.42"}
     for fill, opacity in fills:
         o = float(opacity)
-        below = light(o*rgb(fill) + (1 - o)*paper)
-        above = [light(plain)] if o < 1 else [light(rgb(i)) for i in inks]
-        assert max((max(a, below) + .05)/(min(a, below) + .05) for a in above) > 4.5, (fill, opacity)
+        below, above = o*rgb(fill) + (1 - o)*paper, [plain] if o < 1 else map(rgb, inks)
+        assert max(contrast(a, below) for a in above) > 4.5, (fill, opacity)
     page.evaluate("() => { document.documentElement.dataset.theme = 'light'; document.documentElement.style.color = ''; }")
 
 

@@ -1,0 +1,59 @@
+"""What the tests of pictures share: markup compared, pages of nothing but figures, boxes and contrast of what is seen."""
+import contextlib
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import browser
+
+ROOT = Path(__file__).resolve().parents[1]
+DRAWN = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"         # the next frame is there
+
+
+def alike(a, b, slack=0.11):
+    """Whether two pieces of markup differ in nothing but the last digit of a coordinate."""
+    pattern = r"-?\d+\.\d(?!\d)"
+    return (re.sub(pattern, "#", a) == re.sub(pattern, "#", b)
+            and all(abs(float(u) - float(v)) < slack for u, v in zip(re.findall(pattern, a), re.findall(pattern, b))))
+
+
+def assets():
+    """All styles and scripts, as a page has them: in any order, so here the last first."""
+    files = sorted((ROOT / "capacity/pictures/static").glob("*.[cj]s*"), reverse=True)
+    return "".join(f'<link rel="stylesheet" href="{f.as_uri()}">' if f.suffix == ".css" else f'<script src="{f.as_uri()}"></script>'
+                   for f in files)
+
+
+@contextlib.contextmanager
+def opened(folder, figures, prepare=lambda tab: None):
+    """A page of nothing but these figures in Chromium, its complaints in `errors`. prepare(tab): before it loads."""
+    if not browser.find():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
+    path, shown = folder/"page.html", "\n".join(figure.to_html() for figure in figures)
+    path.write_text(f"""<!doctype html><html data-theme="light"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+        {assets()}<body style="max-width: 46rem; font-family: sans-serif">{shown}</body></html>""", encoding="utf-8")
+    with browser.chromium() as chromium:
+        tab = chromium.new_page(viewport={"width": 1280, "height": 900})
+        tab.errors = []
+        tab.on("pageerror", lambda e: tab.errors.append(str(e)))
+        tab.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
+        prepare(tab)
+        tab.goto(path.as_uri())
+        yield tab
+
+
+def rgb(text):
+    """The numbers of a computed colour."""
+    return np.array(re.findall(r"\d+", text), float)[:3]
+
+
+def contrast(a, b):
+    """WCAG's contrast of two colours."""
+    def light(c):
+        v = np.asarray(c, float)/255
+        return np.where(v <= .04045, v/12.92, ((v + .055)/1.055)**2.4) @ [.2126, .7152, .0722]
+    a, b = sorted([light(a), light(b)])
+    return (b + .05)/(a + .05)
