@@ -9,6 +9,7 @@ never the pages.
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 from itertools import chain
 from pathlib import Path
@@ -268,7 +269,7 @@ def entry(name, x, level="####"):
         sys.exit(f"{x.__module__}.{name} is public and has no docstring")
     kind = "class " if inspect.isclass(x) else ""
     try:
-        signature = str(inspect.signature(x))
+        signature = re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", str(inspect.signature(x)))
     except ValueError:                                    # a class made by the library
         signature = ""
     return f"{level} {name}\n\n```python\n{kind}{name}{signature}\n```\n\n```text\n{doc}\n```\n"
