@@ -6,6 +6,7 @@ import html
 import math
 
 from ..units import show
+from . import axes
 from . import svg as draw
 from .tables import prose
 
@@ -43,7 +44,7 @@ class Scale:
     def ticks(self):
         """[(percent, text), ...] of at most six round values."""
         prefixed = show(1, self.unit) != f"1 {self.unit}".rstrip() or self.unit in ("B", "s", "B/s", "FLOP", "FLOP/s")
-        values = draw.ticks({"lo": self.lo, "hi": self.hi, "scale": self.scale, "unit": self.unit if prefixed else "",
+        values = axes.ticks({"lo": self.lo, "hi": self.hi, "scale": self.scale, "unit": self.unit if prefixed else "",
                              "whole": self.whole}, 6)
         return [[round(self.at(v), 2), show(v, self.unit if prefixed else "")] for v in values]
 
