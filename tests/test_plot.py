@@ -4,7 +4,6 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
-import add_style
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -180,15 +179,3 @@ def test_a_notebook_shows_the_svg_beside_the_png():
         assert html(lines()).startswith('<figure class="cx-sketch cx-chart">') and png(lines())
     finally:
         html.pop(mpl.figure.Figure)
-
-
-@pytest.mark.parametrize("source", ["from capacity import COLOR, show",
-                                    "import sympy as sp\nfrom capacity import (\n    COLOR, Axis,\n    accelerator, show)\n"
-                                    "from capacity.fits import project"])
-def test_import_cells_are_styled(source):
-    """The name stands in its alphabetical place, the call at the end, and nothing else changes."""
-    names, call = add_style.styled(source).rsplit("\n\n", 1)
-    space = {}
-    exec(names, space)
-    assert call == "figure_style()" and callable(space["figure_style"]) and callable(space["show"])
-    assert "figure_style, show" in " ".join(names.split()) and max(map(len, names.splitlines())) <= 72
