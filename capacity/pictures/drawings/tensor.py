@@ -75,7 +75,7 @@ def feed_forward(W, found, unit, best, back, most):
     s = Sketch(W)
     slim = narrow(s)
     one, at, two = map(held, found.choice)
-    H, F, T = (28, 54, 58) if slim else (32, 62, 64)
+    H, F, T = (28, 54, 50) if slim else (32, 62, 56)
     before, to_sigma, to_two, after = stages(found)
     product = "columns" if one == "columns" else "term"
     into = "columns" if two == "rows" else "copy"
@@ -91,15 +91,20 @@ def feed_forward(W, found, unit, best, back, most):
     first = put(X.right + 12, cy, F, H, one, "W₁")
     s.text(first.right + 9, cy + 4, "=")
     h = put(first.right + 18, cy, F, T, product, "XW₁")
-    sigma = put(h.right + mid, cy, F, T, at, "σ(XW₁)" if F > 60 else "σ")
-    moved(s, h, sigma, to_sigma, unit)
     if slim:
-        cy, x = 182, 1
+        sigma = put(h.right + mid, cy, F, T, at, "σ")
+        moved(s, h, sigma, to_sigma, unit)
+        cy, x = 178, 1
         moved(s, Box(x - 8, cy, 8, 0), Box(x + 58, cy, 0, 0), to_two, unit, 3)
         enters = put(x + 60, cy, F, T, into, "σ")
-    else:
+    elif to_two:
+        sigma = put(h.right + mid, cy, F, T, at, "σ(XW₁)")
+        moved(s, h, sigma, to_sigma, unit)
         enters = put(sigma.right + far, cy, F, T, into, "σ(XW₁)")
         moved(s, sigma, enters, to_two, unit)
+    else:                                                              # what σ makes goes into the second product
+        enters = put(h.right + mid + F + far, cy, F, T, into, "σ(XW₁)")
+        moved(s, h, enters, to_sigma, unit)
     s.text(enters.right + 6, cy + 4, "·")
     second = put(enters.right + 12, cy, H, F, two, "W₂")
     s.text(second.right + 9, cy + 4, "=")
@@ -108,9 +113,7 @@ def feed_forward(W, found, unit, best, back, most):
     moved(s, terms, Y, after, unit)
     if before:
         s.text(X.x, X.y - 8, "slice: free", "start", soft=True, size=SMALL)
-    y = cy + (78 if slim else 82)
-    s.key(y - 12, x=0)
-    return bill(s, y + 22, found.cost/unit, back.cost/unit, best, most)
+    return bill(s, cy + 68, found.cost/unit, back.cost/unit, best, most)
 
 
 def bill(s, y, forward, backward, best, most):
