@@ -35,7 +35,8 @@ def lines(title="Time falls", n=50, **more):
 
 def test_importing_the_colors_changes_nothing_of_the_users():
     """Neither the style nor a picture of a schedule rewrites rcParams."""
-    code = ("import matplotlib as mpl; before = dict(mpl.rcParams); from capacity import COLOR, figure, label, ticks; "
+    code = ("import matplotlib as mpl; before = dict(mpl.rcParams); from capacity import COLOR, figure, gantt; "
+            "from capacity.pictures.plot import label, ticks; "
             "assert dict(mpl.rcParams) == before; from capacity import figure_style; figure_style(); "
             "assert mpl.rcParams['axes.grid']")
     subprocess.run([sys.executable, "-c", code], check=True)
