@@ -80,6 +80,12 @@ def test_a_stage_says_who_shares_what(zero, ranks):
     assert (lay.weight_ranks, lay.grad_ranks, lay.optimizer_ranks) == ranks
 
 
+def test_what_is_not_said_is_one_rank_that_keeps_everything():
+    lay = Layout(batch=8)
+    assert (lay.devices, lay.microbatch, lay.ep, lay.chunks, lay.microbatches, lay.seq_ranks) == (1, 1, 1, 1, 8, 1)
+    assert (lay.zero, lay.recompute, lay.scores, lay.sequence_parallel) == (1, 0, 0, False)
+
+
 def test_bad_fields_are_named():
     with pytest.raises(ValueError, match="tp = 0"):
         Layout(batch=1, tp=0)
