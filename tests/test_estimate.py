@@ -64,6 +64,8 @@ def test_check_and_the_schedule_agree_on_interleaving():
 
 
 def test_what_is_allowed_at_the_edge():
+    two = Layout(batch=64, dp=8, tp=4, pp=2, chunks=2)
+    assert two.check(LLAMA, cluster("dgx-h100", 64)) == (), "two devices are a pipeline that can interleave"
     edge = replace(LLAMA, layers=8)
     assert replace(LAYOUT, chunks=2).check(edge, MACHINE) == (), "a layer in each of eight pieces"
     assert replace(LAYOUT, chunks=2).check(replace(LLAMA, layers=7), MACHINE) == ("7 layers are too few for pp*chunks = 8 pieces.",)
@@ -76,6 +78,12 @@ def test_what_is_allowed_at_the_edge():
 def test_a_stage_says_who_shares_what(zero, ranks):
     lay = Layout(batch=32, dp=16, cp=2, tp=4, zero=zero)
     assert (lay.weight_ranks, lay.grad_ranks, lay.optimizer_ranks) == ranks
+
+
+def test_what_is_not_said_is_one_rank_that_keeps_everything():
+    lay = Layout(batch=8)
+    assert (lay.devices, lay.microbatch, lay.ep, lay.chunks, lay.microbatches, lay.seq_ranks) == (1, 1, 1, 1, 8, 1)
+    assert (lay.zero, lay.recompute, lay.scores, lay.sequence_parallel) == (1, 0, 0, False)
 
 
 def test_bad_fields_are_named():
@@ -249,6 +257,23 @@ def test_one_device_says_nothing():
     assert sum(s.bytes[k] for k in ("weights", "grads", "optimizer")) == pytest.approx(model_state_bytes(m.params, 2, 2, 12))
 
 
+def test_a_device_has_its_share_of_the_flops():
+    for lay in LAYOUT, replace(LAYOUT, dp=8, cp=2), Layout(batch=512, dp=512):
+        s, each = step(lay), train_flops_per_token(LLAMA.matmul_params, LLAMA.layers, LLAMA.attention_width, 4096)
+        assert 512*s.flops == pytest.approx(512*8192*each)
+        assert s.mfu == pytest.approx(s.tokens*each/(512*MACHINE.device.peak()*s.time)) and s.tokens == 512*8192
+
+
+def test_stored_scores_by_hand():
+    """One byte of mask and two arrays of 16 bits for each pair and head, on 20 layers, four micro-batches in flight."""
+    fused, stored = step(), step(replace(LAYOUT, scores=1))
+    scores = 5*8192*8192*64/8
+    assert stored.activations - fused.activations == pytest.approx(4*20*scores)
+    assert stored.pointwise - fused.pointwise == pytest.approx(32*20*5*scores/MACHINE.device.bandwidth)
+    half = step(replace(LAYOUT, scores=0.5))
+    assert half.activations - fused.activations == pytest.approx(4*20*scores/2)
+
+
 def test_tensor_parallelism_is_four_ring_all_reduces_a_layer():
     one = ring_all_reduce_time(2*8192*8192, 8, MACHINE.inner.alpha, MACHINE.inner.beta)
     assert step(network=1).tensor == pytest.approx(32*20*4*one)
@@ -305,6 +330,9 @@ def test_eight_bits_do_not_reach_attention():
     rates = MACHINE.device.measured
     assert narrow.matmul == pytest.approx(wide.matmul*rates["bf16"]/rates["fp8"])
     assert narrow.attention == wide.attention and narrow.peak == MACHINE.device.peak("fp8")
+    other = replace(MACHINE.device, measured={**rates, "fp16": rates["bf16"]/2})
+    fp16 = step(machine=replace(MACHINE, device=other), format="fp16")
+    assert (fp16.attention, fp16.matmul) == (2*wide.attention, 2*wide.matmul), "another format of 16 bits is its own"
 
 
 def test_a_key_value_head_is_whole_on_every_rank():

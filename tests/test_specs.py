@@ -13,7 +13,7 @@ import sympy as sp
 from capacity import specs
 from capacity.hardware import (Accelerator, Cluster, Level, PublishedLink, accelerator, accelerators, cluster, clusters,
                                link, links)
-from capacity.transformer import Experts, Transformer, model, models
+from capacity.transformer import Experts, Latent, Transformer, model, models
 from capacity.runs import published_rows, published_runs, scaling_runs
 from capacity.units import GB, TFLOPS, GiB, us
 
@@ -175,6 +175,24 @@ def test_a_model_is_the_sum_of_its_tensors():
     shape = Transformer(layers=12, hidden=H, heads=12, kv_heads=12, head_dim=64, ffn=4*H, vocab=50257, gated=0, tied=1,
                         norm=2, bias=1, positions=1024)
     assert shape.params == gpt2 and shape.matmul_params == 12*12*H*H + 50257*H == shape.layers_matmul + 50257*H
+
+
+def test_small_parameters_by_hand():
+    """Norms of queries and keys are added; every layer with a bias has one for each matrix of a gated block."""
+    plain = Transformer(**TINY)
+    assert plain.expert_matmul == 0
+    assert replace(plain, head_norm=7).params - plain.params == 7
+    assert replace(plain, bias=1).params - plain.params == 3*8 + 8 + 2*32 + 8, "q, k, v, output, gate and up, down"
+    assert replace(plain, bias=1, gated=0).params - replace(plain, gated=0).params == 3*8 + 8 + 32 + 8
+
+
+def test_the_smallest_that_is_allowed():
+    assert Transformer(**TINY, experts=Experts(count=1, active=1, ffn=1), latent=Latent(q_rank=1, kv_rank=1, rope=1)).params > 0
+    for make, name in ((lambda: Experts(count=2, active=1, ffn=8, shared=-1), "shared"), (lambda: Latent(q_rank=0, kv_rank=1, rope=1), "q_rank"),
+                       (lambda: Latent(q_rank=1, kv_rank=1, rope=0), "rope"), (lambda: Transformer(**TINY, head_norm=-1), "head_norm"),
+                       (lambda: Transformer(**TINY, positions=-1), "positions"), (lambda: Transformer(**TINY, tied=-1), "tied")):
+        with pytest.raises(ValueError, match=f"{name} = "):
+            make()
 
 
 @pytest.mark.parametrize("key", ROUNDED)

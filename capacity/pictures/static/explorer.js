@@ -28,28 +28,31 @@ addEventListener("DOMContentLoaded", () => {
     const r = round(x, digits), a = Math.abs(r);
     return a >= 10**digits || (a && a < 1e-4) ? commas(x) : String(r);
   };
-  function prefixed(x, digits) {
-    const r = round(x, digits), p = r ? Math.max(-12, Math.min(18, thrice(power(r)))) : 0;
+  function prefixed(x, digits, top = 18) {
+    const r = round(x, digits), p = r ? Math.max(-12, Math.min(top, thrice(power(r)))) : 0;
     return `${digit(r/ten(p), digits)} ${PREFIX[p]}`;
+  }
+  function powered(x, digits, step) {
+    const p = step*Math.floor(power(x)/step), head = digit(x/ten(p), digits);
+    return `${head === "1" ? "" : head + "×"}10${raised(p)}`;
   }
   function plain(x, digits) {
     const r = round(x, digits);
-    if (Math.abs(x) >= 999999.5 || (r && Math.abs(r) < 1e-3)) {
-      const e = power(r), p = Math.abs(e) >= 21 ? e : thrice(e), head = digit(r/ten(p), digits);
-      return `${head === "1" ? "" : head + "×"}10${raised(p)}`;
-    }
+    if (Math.abs(x) >= 999999.5 || (r && Math.abs(r) < 1e-3)) return powered(r, digits, Math.abs(power(r)) >= 21 ? 1 : 3);
     return Math.abs(x) >= 100 || Number.isInteger(x) ? commas(x) : digit(r, digits);
   }
   function show(x, unit = "", digits = 3) {
     if (!isFinite(x)) return x !== x ? "n/a" : x > 0 ? "∞" : "-∞";
     if (unit === "%") return plain(100*x, digits) + " %";
-    if (unit === "$") return (x < 0 ? "-$" : "$") + (Math.abs(x) < 999.5 ? plain(Math.abs(x), digits)
-      : prefixed(Math.abs(x), digits).trimEnd().replace("G", "B"));
-    if (unit === "s" && Math.abs(x) >= 120) {
-      const [size, name] = TIMES.find((t) => Math.abs(x) >= 2*t[0]);
-      return `${plain(x/size, digits)} ${name}`;
+    const r = Math.abs(round(x, digits));         // what is shown decides the size
+    if (unit === "$") return (x < 0 ? "-$" : "$") + ((r && r < 1e-3) || r >= 1e18 ? powered(r, digits, 1)
+      : r < 1e3 ? plain(r, digits) : prefixed(r, digits, 12).replace("G", "B"));
+    if (unit === "s" && r >= 120) {
+      const [size, name] = TIMES.find((t) => r >= 2*t[0]);
+      return `${plain(Math.sign(x)*Math.max(Math.abs(x)/size, 2), digits)} ${name}`;
     }
-    return PREFIXED.includes(unit) && Math.abs(x) < 1e21 ? prefixed(x, digits) + unit : `${plain(x, digits)} ${unit}`.trimEnd();
+    return PREFIXED.includes(unit) && (!r || (r >= 1e-14 && r < 1e21)) ? prefixed(x, digits) + unit
+      : `${plain(x, digits)} ${unit}`.trimEnd();
   }
 
   // ---- numbers on an axis
