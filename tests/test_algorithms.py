@@ -445,7 +445,7 @@ def test_cost_of_two_levels(nodes, G):
     inside, across = Link(F(2, 7), F(11, 5), "NVLink"), Link(F(13, 3), F(3, 4), "NIC")
     result = timed(A.hierarchical_all_reduce, inputs, G, link=two_level(G, inside, across))
     costs(result, 2*(G - 1) + 2*(nodes - 1), 2*(G - 1) + 2*(nodes - 1), 2*(P - 1)*8*M)
-    assert result.time == exact(network.two_level_all_reduce_time, n, G, nodes, inside.alpha, inside.beta,
+    assert result.time == exact(collectives.two_level_all_reduce_time, n, G, nodes, inside.alpha, inside.beta,
                                 across.alpha, across.beta)
     if G > 1:
         assert result.sent("NVLink").tolist() == [2*n*(G - 1)//G]*P

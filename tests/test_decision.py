@@ -9,7 +9,7 @@ import nbformat
 import pytest
 import sympy as sp
 from javascript import number, run
-from test_explore import opened
+from figures import opened
 from test_tables import words
 
 from capacity import (

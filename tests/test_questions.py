@@ -6,7 +6,7 @@ import re
 
 import pytest
 from javascript import run
-from test_explore import opened
+from figures import opened
 from test_tables import Shown, words
 
 from capacity import answer, guess, ms, quiz
