@@ -11,6 +11,7 @@ import inspect
 import pkgutil
 import re
 import sys
+import textwrap
 from itertools import chain
 from pathlib import Path
 
@@ -262,17 +263,35 @@ def public(module):
                 yield name, x
 
 
-def entry(name, x, level="####"):
+def called(name, x):
+    """`name(a, b, *, c=1)`, without annotations, at most 76 columns wide."""
+    try:
+        signature = inspect.signature(x)
+    except ValueError:                                    # a class made by the library
+        return name
+    words = re.sub(r"<function (\S+) at 0x[0-9a-f]+>|<class '([\w.]+)'>", r"\1\2", str(signature.replace(
+        parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()], return_annotation=signature.empty))).replace("<factory>", "...")
+    return textwrap.fill(name + words, 76, subsequent_indent=" "*(len(name) + 1), break_long_words=False, break_on_hyphens=False)
+
+
+def paragraphs(doc):
+    """A docstring as Markdown: prose flows; what is aligned in columns or indented stays as it stands."""
+    for block in doc.split("\n\n"):
+        if any(line.startswith(" ") or "   " in line for line in block.splitlines()):
+            yield f"```{{code-block}} text\n:class: docstring\n{block}\n```"
+        else:
+            words = re.split("(`[^`]*`)", " ".join(block.split()))
+            yield "".join(w if w.startswith("`") else re.sub(r"([\\*_$<\[\]#|{}])", r"\\\1", w) for w in words)
+
+
+def entry(name, x):
     """Heading, signature and docstring of one function or class."""
     doc = inspect.getdoc(x)
     if not doc:
         sys.exit(f"{x.__module__}.{name} is public and has no docstring")
     kind = "class " if inspect.isclass(x) else ""
-    try:
-        signature = re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", str(inspect.signature(x)))
-    except ValueError:                                    # a class made by the library
-        signature = ""
-    return f"{level} {name}\n\n```python\n{kind}{name}{signature}\n```\n\n```text\n{doc}\n```\n"
+    door = f"\n\n*from capacity import* `{name}`" if name in capacity._MODULE_OF else ""
+    return f"#### {name}{door}\n\n```python\n{kind}{called(name, x)}\n```\n\n" + "\n\n".join(paragraphs(doc)) + "\n"
 
 
 def package():
@@ -280,7 +299,7 @@ def package():
 
 {GENERATED}
 Every public function and class of `capacity`, from its docstring. What stands under *Formulas* in the other appendix is not
-repeated. `from capacity import NAME` works for the names marked so; the others are imported from their module.
+repeated. A name that stands at the top of the package says so; the others are imported from the module in whose section they stand.
 """]
     for room, modules in ROOMS.items():
         parts.append(f"## {room}\n\n{WHAT[room]}\n")
