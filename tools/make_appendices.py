@@ -269,8 +269,9 @@ def called(name, x):
         signature = inspect.signature(x)
     except ValueError:                                    # a class made by the library
         return name
-    words = re.sub(r"<function (\S+) at 0x[0-9a-f]+>|<class '([\w.]+)'>", r"\1\2", str(signature.replace(
-        parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()], return_annotation=signature.empty))).replace("<factory>", "...")
+    plain = signature.replace(parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],
+                              return_annotation=signature.empty)
+    words = re.sub(r"<function (\S+) at 0x[0-9a-f]+>|<class '([\w.]+)'>", r"\1\2", str(plain)).replace("<factory>", "...")
     return textwrap.fill(name + words, 76, subsequent_indent=" "*(len(name) + 1), break_long_words=False, break_on_hyphens=False)
 
 
