@@ -17,7 +17,8 @@ LABS    = .venv-labs
 RANKS   = 4
 PIP     = $(BIN)/python -m pip --disable-pip-version-check
 
-SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*/* _static/* capacity/pictures/static/* tools/layers.py vendor/_static/*/* \
+SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*/* _static/* capacity/pictures/static/* \
+          tools/page.py tools/layers.py tools/letters.py vendor/_static/*/* labs/recipes/* \
           chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/* labs/*.ipynb labs/recorded/*)
 
 .PHONY: help book html test study labs measure bench mutants notebooks check lock clean
@@ -61,7 +62,7 @@ labs: $(LABS)/.installed
 	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/failures.py
 
 measure: $(BUILT)
-	$(BIN)/python tools/measure.py $(HTML)
+	$(BIN)/python tools/measure.py
 
 bench: $(READY)
 	$(BIN)/python tools/bench.py

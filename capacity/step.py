@@ -127,8 +127,8 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
 
     format              of the products with weights, "bf16" or "fp8"; `peak` and MFU are those of it
 
-    matmul, attention   shares of the device's measured matmul ceiling
-    network             share of a link's bandwidth
+    matmul, attention   shares of the device's measured matmul ceiling, above 0 and at most 1
+    network             share of a link's bandwidth, above 0 and at most 1
     ..._spread          standard deviation of the logarithm of the time of arithmetic, of messages,
                         and of everything
     weight, grad, optimizer   bytes per parameter

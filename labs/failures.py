@@ -27,10 +27,14 @@ def broken(comm):
     import torch
     if comm.rank == 2:
         match sys.argv[1]:
-            case "hangs": time.sleep(10*LIMIT)
-            case "raises": raise ValueError("on purpose")
-            case "is killed": os.kill(os.getpid(), signal.SIGKILL)
-            case "sends to itself": comm.send(None, to=2)
+            case "hangs":
+                time.sleep(10*LIMIT)
+            case "raises":
+                raise ValueError("on purpose")
+            case "is killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "sends to itself":
+                comm.send(None, to=2)
     ring_all_reduce(comm.raw, [torch.ones(2)]*comm.size)
 
 
@@ -45,7 +49,7 @@ def end(way, began, process):
         text, _ = process.communicate(timeout=began + LIMIT - time.monotonic())
     except subprocess.TimeoutExpired:
         process.terminate()
-        raise AssertionError(f"rank 2 {way}: still running after {LIMIT} s")
+        raise AssertionError(f"rank 2 {way}: still running after {LIMIT} s") from None
     assert process.returncode != 0, f"rank 2 {way}: the lab says that it succeeded"
     missing = [sentence for sentence in WAYS[way] if sentence not in text]
     assert not missing, f"rank 2 {way}: {missing} not in\n{text}"

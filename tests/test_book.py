@@ -46,13 +46,10 @@ def visit(site, name, **context):
 
 
 def typeset(page):
-    """Wait for MathJax, which typesets what comes into view; bring everything into view."""
+    """Wait until all mathematics is typeset, not only what is on the screen."""
     page.evaluate("""async () => {
-        if (!window.MathJax?.startup?.promise) return;
-        await MathJax.startup.promise;
-        for (const m of document.querySelectorAll('.math, .text_latex')) m.scrollIntoView();
-        await new Promise(r => setTimeout(r, 250));
-        window.scrollTo(0, 0);
+        await window.MathJax?.startup?.promise;
+        await window.MathJax?.startup?.document?.lazyTypesetAll?.();
     }""")
 
 

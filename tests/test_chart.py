@@ -475,10 +475,10 @@ def test_numbers_in_the_chart_stand_out(page, theme, paper, color):
 
     plain = rgb(figure.evaluate("f => getComputedStyle(f).color"))
     assert len(inks) >= 2 and {o for _, o in fills} == {"1", "0.42"}
-    for fill, opacity in fills:
+    for paint, opacity in fills:
         o = float(opacity)
-        below, above = o*rgb(fill) + (1 - o)*paper, [plain] if o < 1 else map(rgb, inks)
-        assert max(contrast(a, below) for a in above) > 4.5, (fill, opacity)
+        below, above = o*rgb(paint) + (1 - o)*paper, [plain] if o < 1 else map(rgb, inks)
+        assert max(contrast(a, below) for a in above) > 4.5, (paint, opacity)
     page.evaluate("() => { document.documentElement.dataset.theme = 'light'; document.documentElement.style.color = ''; }")
 
 

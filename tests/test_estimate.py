@@ -264,6 +264,13 @@ def test_bubble_of_a_balanced_pipeline():
     assert half.bubble/busy == pytest.approx(3/(2*32))
 
 
+def test_a_bubble_repeats_every_kind_of_work():
+    """Slots of a stage hold arithmetic and messages alike; context messages too, slow ones here."""
+    s = step(Layout(batch=512, dp=8, cp=2, tp=8, pp=4), network=0.01)
+    busy = s.matmul + s.attention + s.pointwise + s.tensor + s.context + s.pipeline
+    assert s.context > 0.03*busy < s.tensor and s.bubble/busy == pytest.approx(3/64)
+
+
 def test_an_uneven_stage_is_waited_for():
     shape = replace(LLAMA, layers=81)
     s = step(shape=shape)

@@ -237,14 +237,14 @@ def visit(site, path, **context):
 
 @pytest.fixture(scope="module", params=CHAPTERS, ids=lambda p: p.stem)
 def met(request, site):
-    """(path, what a reader meets)."""
+    """(path, what a reader meets, the page): one visit for all the tests of a chapter."""
     page = visit(site, request.param)
-    yield request.param, measure.measure(page)
+    yield request.param, measure.measure(page), page
     page.context.close()
 
 
 def test_measurements(met):
-    path, m = met
+    path, m, _ = met
     print("\n" + measure.HEAD + "\n" + measure.line(path.stem, m))
     assert m["cells"] <= 20
     assert m["share"] <= .10
@@ -258,23 +258,62 @@ def test_nothing_is_wider_than_its_box(met, width):
     assert met[1]["wide"][width] == []
 
 
-@each_chapter
-def test_a_mark_opens_its_program(site, path):
-    page = visit(site, path)
+def test_a_mark_opens_its_program(met):
+    path, _, page = met
     marks = page.locator("a.cx-qed")
     assert marks.count() == len(layers.bind(load(path))[0])
-    for i in range(marks.count()):
-        mark = marks.nth(i)
-        proof = page.locator(f"[id='{mark.get_attribute('aria-controls')}']")
-        if mark.evaluate("e => !!e.closest('details:not([open])')"):
-            continue
-        assert not proof.is_visible() and mark.get_attribute("aria-label")
-        mark.focus()
-        page.keyboard.press("Enter")
-        assert proof.locator("pre").first.is_visible() and mark.get_attribute("aria-expanded") == "true"
-        page.keyboard.press("Enter")
-        assert not proof.is_visible()
-    page.context.close()
+    mark = next(m for m in marks.all() if m.is_visible())
+    proof = page.locator(f"[id='{mark.get_attribute('aria-controls')}']")
+    assert not proof.is_visible() and mark.get_attribute("aria-label") in [
+        layers.read("".join(c["source"])).says.replace("$", "").replace("`", "") for c in load(path)]
+    mark.focus()
+    page.keyboard.press("Enter")
+    assert proof.locator("pre").first.is_visible() and mark.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Space")
+    assert not proof.is_visible()
+
+
+def test_a_letter_explains_itself(met):
+    page = met[2]
+    formula = page.locator(".bd-article [data-letters]").first
+    formula.scroll_into_view_if_needed()
+    formula.hover()
+    page.locator(".cx-tip dd").first.wait_for(timeout=3000)
+    page.keyboard.press("Escape")
+    assert not page.locator(".cx-tip").is_visible()
+
+
+def test_the_answer_on_a_phone(met):
+    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats."""
+    page = met[2]
+    page.set_viewport_size({"width": 375, "height": 812})
+    box = page.locator(".admonition.answer")
+    assert not box.is_visible()
+    page.get_by_role("button", name="Just tell me").click()
+    assert box.is_visible()
+    number = re.search(r"[\d.,]*\d", page.locator(".cx-answer .truth b").inner_text())[0]
+    for place in (box, page.locator(".admonition.remember")):
+        said = place.inner_text()
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", said) or WORDS.get(number, "?") in said.lower(), f"{number}: {said}"
+    shown = page.locator(".cx-answer .truth b").bounding_box()
+    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= 375
+    for row in page.locator(".cx-answer .cx-strip > li").all():
+        label, value = (row.locator(part).first.bounding_box() for part in ("span", "b"))
+        assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+WORDS = dict(zip(map(str, range(1, 13)), "one two three four five six seven eight nine ten eleven twelve".split()))
+
+
+def test_code_switch(met):
+    path, _, page = met
+    seen = {}
+    for mode in ("none", "all", "argument"):
+        page.locator(f".cx-codes input[value={mode}]").check(force=True)
+        seen[mode] = page.evaluate("[...document.querySelectorAll('.bd-article .cell_input')].filter(e => e.checkVisibility()).length")
+    cells = [c for c in load(path) if c["cell_type"] == "code"]
+    assert seen["none"] == 0 and seen["argument"] < seen["all"] == len(cells), seen
 
 
 @each_chapter
@@ -289,27 +328,6 @@ def test_without_scripts_everything_can_be_read(site, path):
 
 
 @each_chapter
-def test_the_answer_on_a_phone(site, path):
-    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats."""
-    page = visit(site, path)
-    page.set_viewport_size({"width": 375, "height": 812})
-    box = page.locator(".admonition.answer")
-    assert not box.is_visible()
-    page.get_by_role("button", name="Just tell me").click()
-    assert box.is_visible()
-    number = re.search(r"[\d.,]*\d", page.locator(".cx-answer .truth b").inner_text())[0]
-    for place in (box, page.locator(".admonition.remember")):
-        assert number in re.sub(r"\s", "", place.inner_text()), f"{number} is not in: {place.inner_text()}"
-    shown = page.locator(".cx-answer .truth b").bounding_box()
-    assert 0 <= shown["x"] and shown["x"] + shown["width"] <= 375
-    rows = page.locator(".cx-answer .cx-strip > li")
-    for i in range(rows.count()):
-        label, value = (rows.nth(i).locator(part).first.bounding_box() for part in ("span", "b"))
-        assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
-    page.context.close()
-
-
-@each_chapter
 def test_captions_are_found_by_search(site, path):
     says = next(c.says for c in (layers.read("".join(x["source"])) for x in load(path) if x["cell_type"] == "code") if c.layer == "proof")
     words = sorted(re.findall(r"[a-z]{5,}", says), key=len)[-3:]
@@ -318,27 +336,3 @@ def test_captions_are_found_by_search(site, path):
     page.wait_for_selector("#search-results li", timeout=10_000)
     assert path.stem in page.locator("#search-results").inner_html()
     page.close()
-
-
-@each_chapter
-def test_a_letter_explains_itself(site, path):
-    page = visit(site, path)
-    formula = page.locator(".bd-article [data-letters]").first
-    formula.scroll_into_view_if_needed()
-    formula.hover()
-    page.locator(".cx-tip dd").first.wait_for(timeout=3000)
-    page.keyboard.press("Escape")
-    assert not page.locator(".cx-tip").is_visible()
-    page.context.close()
-
-
-@each_chapter
-def test_code_switch(site, path):
-    page = visit(site, path)
-    seen = {}
-    for mode in ("none", "argument", "all"):
-        page.get_by_label(mode, exact=True).check(force=True)
-        seen[mode] = page.evaluate("[...document.querySelectorAll('.bd-article .cell_input')].filter(e => e.checkVisibility()).length")
-    cells = [c for c in load(path) if c["cell_type"] == "code"]
-    assert seen["none"] == 0 and seen["argument"] < seen["all"] == len(cells), seen
-    page.context.close()

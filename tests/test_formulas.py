@@ -258,7 +258,7 @@ def test_units_read_as_they_are_written():
 
 def test_unknown_name_lists_the_close_ones():
     with pytest.raises(AttributeError, match="ring_all_reduce_time"):
-        capacity.ring_all_reduce_tim
+        capacity.ring_all_reduce_tim  # noqa: B018
 
 
 @pytest.mark.parametrize("name, hint", [

@@ -3,11 +3,10 @@ import re
 import statistics
 from pathlib import Path
 
-import nbformat
-import pytest
-
 import execute
 import layers
+import nbformat
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = execute.notebooks()

@@ -1,4 +1,5 @@
 """Placements against their definition: every rank's array written out, every move run as a program of messages."""
+import contextlib
 import itertools
 import math
 import random
@@ -458,10 +459,8 @@ def test_a_search_against_relaxing_every_move_and_product():
                     if i < 3 and set(choice[i].cuts) == set(p.cuts):
                         edges += [((i + 1, p), 0, 0)]*(p == choice[i])
                     elif i < 3:
-                        try:
+                        with contextlib.suppress(ValueError):
                             edges.append(((i + 1, matmul(p, choice[i])), 0, 0))
-                        except ValueError:
-                            pass
                     for node, nbytes, one in edges:
                         best[node] = min(best.get(node, (math.inf, 0)), (spent + nbytes, steps + one))
             assert (f.cost, len(f.moves)) == best[3, Placement(target)] and f.cost == sum(m.nbytes for m in f.moves)

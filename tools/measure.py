@@ -2,7 +2,8 @@
 
     python tools/measure.py [chapter ...]
 
-At 1280 px: visible code cells, the share of the height that is code, where the first picture is, pictures, words, sizes of type.
+At 1280 px: visible code cells, the share of the height that is code, where the first picture is, pictures, words (a
+formula is one), sizes of type.
 Then what is wider than its box at 1280, 768 and 375 px and in print.  A star: not yet in three acts.
 """
 import json
@@ -31,9 +32,10 @@ MEET = """() => {
     if (text && seen(p) && !p.closest('svg, mjx-container'))
       sizes[Math.round(2*parseFloat(getComputedStyle(p).fontSize))/2] ??= `${p.tagName}.${p.className}: ${text.slice(0, 30)}`;
   }
+  const words = e => e.innerText.trim().split(/\\s+/).length, formulas = [...art.querySelectorAll('mjx-container')].filter(seen);
   return {cells: code.length, share: code.reduce((s, e) => s + height(e), 0)/height(art), pictures: pics.length,
           first: pics.length ? Math.round(Math.min(...pics.map(e => e.getBoundingClientRect().top + scrollY))) : null,
-          words: art.innerText.split(/\\s+/).length, sizes, height: Math.round(height(art))} }"""
+          words: words(art) - formulas.reduce((s, e) => s + words(e) - 1, 0), sizes, height: Math.round(height(art))} }"""
 WIDE = """right => { const boxes = 'pre, table, figure, div.math, .cell_output > *, .pst-scrollable-table-container, .admonition';
   return [...document.querySelectorAll(`article.bd-article :is(${boxes})`)].filter(e => { const r = e.getBoundingClientRect();
     return r.width > 2 && e.checkVisibility() && !e.closest('.cx-picture')
@@ -41,11 +43,9 @@ WIDE = """right => { const boxes = 'pre, table, figure, div.math, .cell_output >
   .map(e => `${e.tagName.toLowerCase()}.${(e.className.baseVal ?? e.className).split(' ').slice(0, 2).join('.')} ${e.scrollWidth} > `
     + `${Math.min(e.clientWidth, right)}: ${e.innerText.trim().slice(0, 60).replace(/\\s+/g, ' ')}`) }"""
 SETTLED = """async () => {
-  if (!window.MathJax?.startup?.promise) return;
-  await MathJax.startup.promise;
-  for (const m of document.querySelectorAll('.math')) m.scrollIntoView();
-  await new Promise(r => setTimeout(r, 300));
-  scrollTo(0, 0); }"""
+  await window.MathJax?.startup?.promise;
+  await window.MathJax?.startup?.document?.lazyTypesetAll?.();
+  await new Promise(r => setTimeout(r, 150)); }"""
 
 
 def measure(page):

@@ -1,24 +1,30 @@
-"""Break every formula in every small way, and report which check notices.
+"""Break every formula, or a module, in every small way, and report which check notices.
 
-    python tools/mutants.py [-j 2] [NAME ...]
+    python tools/mutants.py [-j 2] [NAME ...]                        formulas, all of them by default
+    python tools/mutants.py [-j 2] --modules step layout transformer
 
-A mutant doubles the result, changes one constant, one sign, one operator, drops one term, or swaps max with min.  Three killers are
-tried in turn: the unit and trace check (Formula.check), then every assert of the chapter that derives the formula,
+A mutant of a formula doubles the result, changes one constant, one sign, one operator, drops one term, or swaps max with
+min.  Three killers are tried in turn: the unit and trace check (Formula.check), then every assert of the chapter that derives the formula,
 run from its first cell with the mutant in the formula's place.  A survivor is excused only if sympy shows that it
-equals the original.  Exits 1 if a survivor is left.
+equals the original.  A mutant of a module changes one constant, sign, operator, comparison or function outside of docstrings
+and messages; it is tried by the tests in TESTS.  A mutant that makes its check
+run longer than SECONDS is noticed.  Exits 1 if a survivor is left.
 """
 import argparse
 import ast
 import contextlib
 import copy
+import importlib
 import inspect
 import io
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import textwrap
 import traceback
+import types
 from collections import Counter
 from pathlib import Path
 
@@ -26,15 +32,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 os.environ["MPLBACKEND"] = "Agg"
 
+import pytest
 import sympy as sp
 
 import capacity
 import capacity.formulas
 from capacity.grammar import REGISTRY
 
-capacity.explore = capacity.stepper = capacity.explore_schedules = lambda *args, **kwargs: None    # they notice nothing
-
-SECONDS = 60                                    # a mutant that makes its chapter run longer than this is noticed
+SECONDS = 60
+TESTS = ["tests/test_estimate.py", "tests/test_specs.py"]
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 TWIN = {"maximum": "minimum", "minimum": "maximum", "ceil": "floor", "floor": "ceil"}
 
@@ -79,6 +85,49 @@ def mutants(F):
             yield text, scope[F.__name__]
 
 
+def module_changes(node):
+    """The same for a node of any function: comparisons too."""
+    yield from changes(node)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for op in {ast.GtE: (ast.Gt, ast.Lt), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE,), ast.Lt: (ast.LtE,), ast.Eq: (ast.NotEq,),
+                   ast.NotEq: (ast.Eq,)}.get(type(node.ops[0]), ()):
+            other = ast.Compare(node.left, [op()], node.comparators)
+            yield f"{ast.unparse(node)} -> {ast.unparse(other)}", other
+    if isinstance(node, ast.IfExp):
+        yield f"{ast.unparse(node)} -> {ast.unparse(node.body)}", node.body
+        yield f"{ast.unparse(node)} -> {ast.unparse(node.orelse)}", node.orelse
+
+
+def module_mutants(name):
+    """(line, what it says, source) for each mutant of a module of the package."""
+    path = ROOT/"capacity"/f"{name}.py"
+    tree = ast.parse(path.read_text())
+
+    def places(tree):
+        """Its nodes, but for what is only said: docstrings, messages, annotations, decorators."""
+        todo = [tree]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
+                continue
+            if isinstance(node, ast.AnnAssign):
+                todo += [node.value] if node.value else []
+                continue
+            if isinstance(node, ast.FunctionDef):
+                todo += [*node.body, *(d for d in node.args.kw_defaults if d), *node.args.defaults]
+                continue
+            yield node
+            todo += ast.iter_child_nodes(node)
+
+    for i, place in enumerate(places(tree)):
+        if isinstance(place, ast.Return) or isinstance(place, ast.Constant) and type(place.value) not in (int, float):
+            continue
+        for text, replacement in module_changes(place):
+            broken = copy.deepcopy(tree)
+            Put(list(places(broken))[i], copy.deepcopy(replacement)).visit(broken)
+            yield place.lineno, text, ast.unparse(ast.fix_missing_locations(broken))
+
+
 class Put(ast.NodeTransformer):
     """Replaces one node, found by identity."""
 
@@ -104,13 +153,41 @@ def chapter_kills(F):
         except AssertionError:
             line = next(f.lineno for f in reversed(traceback.extract_tb(sys.exc_info()[2])) if f.filename == "cell")
             return "derivation" if "sp." in source else "witness or number", source.splitlines()[line - 1].strip()
+        except TooLong:
+            raise
         except Exception as error:
             return "error", f"{type(error).__name__}: {error}"
     return None
 
 
+class TooLong(Exception):
+    """The mutant made its check run longer than it may."""
+
+
+@contextlib.contextmanager
+def limited(seconds):
+    """TooLong in the block that it takes more than these seconds."""
+    def stop(number, frame):
+        raise TooLong(f"more than {seconds} s")
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def trial(job):
     """(formula, mutant, killer, detail) for one mutant; the formula is broken in this process only."""
+    try:
+        with limited(SECONDS):
+            return _trial(job)
+    except TooLong as late:
+        return *job[:2], "time", str(late)
+
+
+def _trial(job):
     name, text, i = job
     F = REGISTRY[name]
     original = F.expr
@@ -120,6 +197,8 @@ def trial(job):
     vars(F).pop("expr", None)
     try:
         F.check()
+    except TooLong:
+        raise
     except Exception as error:
         return name, text, "units and trace", str(error)
     if F.expr == original or sp.simplify(F.expr - original) == 0:
@@ -128,30 +207,89 @@ def trial(job):
     return name, text, *(killed or ("SURVIVED", ""))
 
 
+def put_in_place(old, new):
+    """Let functions, properties and methods that are loaded do what those of a broken module do."""
+    for name, x in list(vars(new).items()):
+        here = vars(old).get(name)
+        for f, g in ((here, x), (getattr(here, "fget", None), getattr(x, "fget", None)),
+                     (getattr(here, "__wrapped__", None), getattr(x, "__wrapped__", None))):
+            if inspect.isfunction(f) and inspect.isfunction(g):
+                f.__code__, f.__defaults__, f.__kwdefaults__ = g.__code__, g.__defaults__, g.__kwdefaults__
+        if hasattr(here, "cache_clear"):
+            here.cache_clear()
+        if inspect.isclass(x) and x.__module__ == new.__name__:
+            put_in_place(here, x)
+        elif isinstance(x, (int, float, tuple)) and not name.startswith("__"):
+            setattr(old, name, x)
+
+
+def tests_of(arguments, plugin=None):
+    """pytest's exit code, in silence."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        return pytest.main(["-x", "-q", "--override-ini=addopts=", "-p", "no:cacheprovider", *arguments],
+                           plugins=[plugin] if plugin else [])
+
+
+def module_trial(job):
+    """(module, mutant, killer, detail): the first test that fails with the broken module."""
+    name, text, source = job
+    old, failed = importlib.import_module(f"capacity.{name}"), []
+
+    class Last:
+        def pytest_collection_modifyitems(self, items):
+            items.reverse()                       # the cases worked out by hand stand last, and notice most
+
+        def pytest_runtest_logreport(self, report):
+            if report.failed:
+                failed.append(report.nodeid.split("::")[-1])
+
+    try:
+        with limited(SECONDS):
+            new = types.ModuleType(old.__name__)
+            new.__package__, new.__file__ = old.__package__, old.__file__
+            exec(compile(source, old.__file__, "exec"), vars(new))
+            put_in_place(old, new)
+            code = tests_of(TESTS, Last())
+    except TooLong as late:
+        return name, text, "time", str(late)
+    except BaseException as error:                # a SystemExit would end the worker, and its answer never come
+        return name, text, "error", f"{type(error).__name__}: {error}"
+    if code == 0:
+        return name, text, "SURVIVED", ""
+    return name, text, "test" if failed else "error", failed[0] if failed else "pytest cannot collect"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="formulas; all of them by default")
     parser.add_argument("-j", type=int, default=2)
+    parser.add_argument("--modules", nargs="+", default=[], help="modules of capacity/ instead, such as step")
     options = parser.parse_args()
+    if options.modules:
+        jobs = [(name, f"line {line}: {text}", source) for name in options.modules for line, text, source in module_mutants(name)]
+        if tests_of(TESTS):
+            sys.exit(f"{' '.join(TESTS)} fail with the modules as they are")
+        sys.exit(report(options.j, module_trial, jobs))
+    capacity.explore = capacity.stepper = capacity.explore_schedules = lambda *args, **kwargs: None    # they notice nothing
     jobs = [(name, text, i) for name in options.names or sorted(REGISTRY)      # two places may read alike
             for i, (text, _) in enumerate(mutants(REGISTRY[name]))]
-    killers, survivors = Counter(), 0
+    one_of_each = {REGISTRY[name].chapter: REGISTRY[name] for name, *_ in jobs}
     with multiprocessing.get_context("fork").Pool(options.j, maxtasksperchild=1) as pool:
-        one_of_each = {REGISTRY[name].chapter: REGISTRY[name] for name, *_ in jobs}
         for chapter, complaint in zip(one_of_each, pool.map(chapter_kills, one_of_each.values(), 1)):
             if complaint:
                 sys.exit(f"{chapter} fails with the formulas as they are: {complaint}")
-        results = [pool.apply_async(trial, [job]) for job in jobs]
-        for job, result in zip(jobs, results):
-            try:
-                name, text, killer, detail = result.get(SECONDS*len(jobs))
-            except Exception as error:
-                name, text, killer, detail = *job[:2], "error", str(error)
+    sys.exit(report(options.j, trial, jobs))
+
+
+def report(workers, trial, jobs):
+    """Print what noticed each mutant, and whether one survived."""
+    killers = Counter()
+    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=1) as pool:
+        for name, text, killer, detail in pool.imap(trial, jobs):
             killers[killer] += 1
-            survivors += killer == "SURVIVED"
             print(f"{killer:18s} {name}: {text}" + (f"    [{detail[:90]}]" if killer != "units and trace" else ""), flush=True)
     print("\n" + ", ".join(f"{count} {killer}" for killer, count in killers.most_common()), f"of {len(jobs)} mutants")
-    sys.exit(bool(survivors))
+    return bool(killers["SURVIVED"])
 
 
 if __name__ == "__main__":

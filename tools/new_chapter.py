@@ -14,7 +14,9 @@ from make_exercises import out_of_step
 CHAPTER = [
     ("markdown", """# {number} · {title}
 
-<Two to four sentences with real numbers that lead to the question.> **<One decision that the reader could take, in at most thirty words?>**"""),
+<Two to four sentences with real numbers that lead to the question.>
+
+**<One decision that the reader could take, in at most thirty words?>**"""),
     ("code", """# setup
 import sympy as sp
 

@@ -65,7 +65,7 @@ def picture(cell, output):
         data["text/html"] = f'<figure class="cx-sketch cx-chart">{svg}</figure>'
     if alt and "<svg" in "".join(data.get("text/html", "")):
         label = f'<svg role="img" aria-label="{html.escape(alt)}" '
-        data["text/html"] = re.sub(r"<svg (?![^>]*aria-label)(?:role=\"img\" )?", lambda _: label, "".join(data["text/html"]), count=1)
+        data["text/html"] = re.sub(r'<svg (?![^>]*aria-)(?:role="img" )?', lambda _: label, "".join(data["text/html"]))
 
 
 def under_title(cells, statements):

@@ -42,13 +42,16 @@ def pipeline_idle_of_ideal(pp: Count, microbatches: Count, chunks: Count) -> Rat
 
 @formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
 def one_f_one_b_activations(pp: Count, microbatches: Count, stage: Index) -> Ratio:
-    """Micro-batches whose activations stage s of a 1F1B pipeline holds at most."""
+    """Micro-batches whose activations stage s of a 1F1B pipeline holds at most; stages are 0 to p - 1."""
     return minimum(microbatches, pp - stage)
 
 
 @formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
 def interleaved_activations(pp: Count, microbatches: Count, chunks: Count, stage: Index) -> Ratio:
-    """Activations that device s of interleaved 1F1B holds at most, in those of one micro-batch on all of a device."""
+    """Activations that device s of interleaved 1F1B holds at most, in those of one micro-batch on all of a device.
+
+    Devices are 0 to p - 1.
+    """
     return minimum(microbatches, pp + (pp - 1 - 2*stage)/chunks)
 
 

@@ -102,8 +102,9 @@ def explore_schedules(name, schedules, *, title, F=(.2, 3, 1), I=(.2, 3, 1), W=(
     pair       (lo, hi, value): the share of F + I + W that a forward and a backward take when they overlap, that
                is simulate(..., pair=share*(F + I + W)); this slider is there if some schedule overlaps
     The reader changes one choice at a time; what does not exist beside the two others is disabled.
-    Raises ValueError naming what is wrong: a schedule twice, one that no such changes lead to, one that cannot run or
-    overlaps anything but a forward with a backward, more than 16 devices, a slider whose value is not between its ends, an empty title.
+    Raises ValueError naming what is wrong: a schedule twice, one that no such changes lead to, one that cannot run
+    or overlaps anything but a forward with a backward, more than 16 devices, a slider whose value is not between its
+    ends, an empty title.
     """
     return Schedules(name, schedules, title, dict(F=F, I=I, W=W, pair=pair))
 
@@ -134,7 +135,7 @@ class Schedules:
     def _chart(self, schedule):
         """What the picture needs of a schedule that runs: p, m, v, the rows of slots, their tones, the peaks."""
         if not all(hasattr(schedule, a) for a in ("name", "orders", "chunks")):
-            raise ValueError(f"{self.name}: a schedule is {schedule!r}; allowed: a Schedule of capacity.witness.schedule")
+            raise ValueError(f"{self.name}: a schedule is {schedule!r}; allowed: a Schedule of capacity")
         p = len(schedule.orders)
         if not 1 <= p <= DEVICES or not all(1 <= len(order) <= LONGEST for order in schedule.orders):
             slots = ", ".join(str(len(order)) for order in schedule.orders)
@@ -399,7 +400,8 @@ def numbers(timeline):
     """{bars: [[(start, end, slot), ...] by device], makespan, work, span, peaks, top} of a timeline, in floats."""
     start, end = timeline.start, timeline.end
     peaks = list(map(float, timeline.peak_activations))
-    return {"bars": [[(float(start[slot[0]]), float(end[slot[0]]), slot) for slot in row] for row in timeline.schedule.slots],
+    bars = [[(float(start[slot[0]]), float(end[slot[0]]), slot) for slot in row] for row in timeline.schedule.slots]
+    return {"bars": bars,
             "makespan": float(timeline.makespan), "work": float(sum(timeline.busy)), "span": float(max(timeline.spans)),
             "peaks": peaks, "top": max(peaks)}
 

@@ -3,9 +3,9 @@
 `static/explorer.js` is the same in JavaScript, function by function: a reader sees one picture with a kernel and
 without.  A test compares the two.  Nothing here knows sympy or widgets.
 
-Letters: S the specification, Explorer.spec(); D the numbers at one setting, Explorer.numbers(); seen the (lo, hi) that an
-axis at rest holds; W the width of the picture in pixels; X, Y maps from values to pixels; (x0, x1) by (y0, y1) the field inside the axes; u, v pixels of a
-place.  A picture is (shapes, W, height, what is read out).
+Letters: S the specification, Explorer.spec(); D the numbers at one setting, Explorer.numbers(); seen the (lo, hi) that
+an axis at rest holds; W the width of the picture in pixels; X, Y maps from values to pixels; (x0, x1) by (y0, y1) the
+field inside the axes; u, v pixels of a place.  A picture is (shapes, W, height, what is read out).
 """
 import math
 from html import escape

@@ -88,8 +88,9 @@ def _corners(s):
     if not r:
         return f"M{x} {y}h{w}v{h}h{-w}Z"
     a, b, c, e, k = x + r, x + w - r, y + r, y + h - r, .4477*r              # k: from a corner to a curve's handle
-    return (f"M{a} {y}H{b}C{x + w - k} {y} {x + w} {y + k} {x + w} {c}V{e}C{x + w} {y + h - k} {x + w - k} {y + h} {b} {y + h}"
-            f"H{a}C{x + k} {y + h} {x} {y + h - k} {x} {e}V{c}C{x} {y + k} {x + k} {y} {a} {y}Z")
+    z, v = x + w, y + h                                   # the other corner
+    return (f"M{a} {y}H{b}C{z - k} {y} {z} {y + k} {z} {c}V{e}C{z} {v - k} {z - k} {v} {b} {v}"
+            f"H{a}C{x + k} {v} {x} {v - k} {x} {e}V{c}C{x} {y + k} {x + k} {y} {a} {y}Z")
 
 
 def _outline(d):

@@ -1,6 +1,6 @@
-"""stepper(): a recorded run of `capacity.witness.spmd` as a player: who holds what, who sends to whom, step by step.
+"""stepper(): a recorded run of `capacity.witness.spmd` as a player: who holds what, who sends to whom.
 
-* The HTML book: buttons, a slider and the keyboard, drawn by `capacity/pictures/static/player.js`; no kernel, no network.
+* The HTML book: buttons, a slider and the keyboard, drawn by `static/player.js`; no kernel, no network.
 * JupyterLab with a kernel: ipywidgets, the same SVG drawn here.
 * No JavaScript: a table of all steps. PDF: a PNG of some of them.
 
@@ -313,7 +313,8 @@ def picture(S, k, W):
     grid, arrows, high = grid_and_arrows(S, k, W)
     head, top = legend([(name, "network", DASHES[i]) for i, name in enumerate(S["links"])], W)
     top = top + 4 if S["links"] else 0
-    return [*head, Group([*grid, Group(arrows, name="cx-arrows")], y=top)], W, top + high, f"{S['title']}. {S['says'][k]}"
+    out = [*head, Group([*grid, Group(arrows, name="cx-arrows")], y=top)]
+    return out, W, top + high, f"{S['title']}. {S['says'][k]}"
 
 
 def grid_and_arrows(S, k, W):
@@ -359,7 +360,8 @@ def grid_and_arrows(S, k, W):
             x, w, full = left(r) + 1, step - 2, stripes == [0, P]
             for a, b in zip(stripes[::2], stripes[1::2]):
                 out.append(Rect(x + w*a/P, y + 1, w*(b - a)/P, high - 2, "memory", opacity=1 if full else .45))
-            mark = dict(line_opacity=.4) if k == 0 or (r, j) not in new else dict(weight=2.2) if texts else dict(dash="3 3")
+            mark = dict(weight=2.2) if texts else dict(dash="3 3")               # new, or given away
+            mark = dict(line_opacity=.4) if k == 0 or (r, j) not in new else mark
             out.append(Rect(x, y + 1, w, high - 2, line="other", **mark))
             if "weight" in mark:
                 out.append(Path(f"M{x + w - 8:.1f} {y + 1:.1f}h8v8Z", "other"))
@@ -396,5 +398,6 @@ def steps_side_by_side(S):
     for i, k in enumerate(steps):
         grid, arrows, high = grid_and_arrows(S, k, W)
         x, y = 8 + i % across*(W + gap), top + i//across*(high + 34)
-        out += [Text(x, y + 14, f"Step {k} of {last}" if k else "Start", bold=True), Group([*grid, *arrows], x, y + 22)]
+        name = f"Step {k} of {last}" if k else "Start"
+        out += [Text(x, y + 14, name, bold=True), Group([*grid, *arrows], x, y + 22)]
     return out, whole, top + math.ceil(len(steps)/across)*(high + 34)

@@ -76,7 +76,7 @@ def label(ax, line, text, at=-1, dx=5, dy=0, **style):
 def inline(fig):
     """A matplotlib figure as HTML for its notebook: its title, then themed SVG; None where a PNG serves better.
 
-    The SVG's aria-label is empty: the build fills it with the alt text in the cell's metadata.
+    The SVG has no aria-label yet: the build adds the alt text that the cell's metadata hold (tools/page.py).
     """
     if any(ax.images for ax in fig.axes):               # raster anyway
         return None
@@ -213,8 +213,8 @@ def themed(fig, alt=""):
             e.attrib.pop("id", None)
     _flat(root)
     w, h = (float(root.get(k).removesuffix("pt"))*4/3 for k in ("width", "height"))
-    root.attrib = {"viewBox": root.get("viewBox"), "width": f"{w:.0f}", "height": f"{h:.0f}", "role": "img",
-                   "fill": "currentColor", "stroke-linejoin": "round", "aria-label": alt}
+    root.attrib = {"role": "img", **({"aria-label": alt} if alt else {}), "viewBox": root.get("viewBox"),
+                   "width": f"{w:.0f}", "height": f"{h:.0f}", "fill": "currentColor", "stroke-linejoin": "round"}
     svg = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>")
     digest = hashlib.sha256(svg.encode()).hexdigest()[:6]
     return re.sub(r'(id="|url\(#|href="#)', rf"\1c{digest}-", svg)

@@ -87,7 +87,10 @@ def wrapped(text, W, size=FONT):
 
 
 def legend(items, W):
-    """(shapes, height): rows of 'sample, name' that fill the width W; items: (label, role, dash), dash None: a block."""
+    """(shapes, height) of rows of 'sample, name' that fill the width W.
+
+    items: (label, role, dash); dash None is a block.
+    """
     out, x, y = [], 0, 13
     for label, role, dash in items:
         w, block = 30 + width(label), dash is None

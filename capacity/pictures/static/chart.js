@@ -1,6 +1,6 @@
 /* Keeps every <figure class="cx-gantt" data-spec="..."> alive: the orders of a pipeline, the clock that runs them and
-   the chart. It is capacity/pictures/chart.py, function by function and with its letters, but for the clock: that is
-   simulate() of capacity/witness/schedule.py. A test compares them. */
+   the chart; capacity/pictures/chart.py, function by function and with its letters. The clock is simulate() of
+   capacity/witness/schedule.py. A test compares them. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
   const { escape, fixed, width, most, rect, path, text, group, frame, legend, el } = cx;

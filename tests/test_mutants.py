@@ -1,0 +1,55 @@
+"""The tool that breaks formulas and modules: it stops, and it sees."""
+import subprocess
+import sys
+
+import mutants
+import pytest
+from mutants import TooLong, limited, module_mutants, trial
+
+
+def test_a_mutant_that_never_ends_is_stopped(monkeypatch):
+    with pytest.raises(TooLong, match="more than 0.1 s"), limited(0.1):
+        while True:
+            pass
+    with limited(60):
+        pass
+
+    def for_ever(job):
+        while True:
+            pass
+    monkeypatch.setattr(mutants, "SECONDS", 0.1)
+    monkeypatch.setattr(mutants, "_trial", for_ever)
+    assert trial(("message_time", "for ever", 0)) == ("message_time", "for ever", "time", "more than 0.1 s")
+
+
+def test_mutants_of_a_module_are_sentences_of_its_code():
+    step = [text for _, text, _ in module_mutants("step")]
+    for expected in ("0.75 -> 1.75", "2 * grad -> 2 / grad", "seq_len / 2 -> seq_len * 2", "lay.zero >= 2 -> lay.zero > 2"):
+        assert expected in step, expected
+    assert not any("spread_from" in text or "deviation" in text for text in step), "no docstring"
+    layout = [source for _, text, source in module_mutants("layout") if text == "self.batch / (self.dp * self.microbatch) -> "
+              "self.batch * (self.dp * self.microbatch)"]
+    assert len(layout) == 1
+
+
+PROGRAM = """
+import sys
+sys.path.insert(0, "tools")
+import mutants
+mutants.TESTS = [sys.argv[1]]
+source = (mutants.ROOT/"capacity"/"layout.py").read_text()
+broken = source.replace("self.batch/(self.dp*self.microbatch)", "self.batch*(self.dp*self.microbatch)")
+for text, source in ("no Python", "("), ("whole", source), ("broken", broken):
+    print(mutants.module_trial(("layout", text, source))[1:])
+"""
+
+
+def test_a_broken_module_is_noticed_and_a_whole_one_is_not(tmp_path):
+    """In a process of its own, because it breaks the package."""
+    (tmp_path/"test_it.py").write_text("from capacity.layout import Layout\n\n"
+                                       "def test_it():\n    assert Layout(batch=8, dp=2).microbatches == 4\n")
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path/"test_it.py")], cwd=mutants.ROOT, capture_output=True,
+                          text=True, check=True)
+    none, whole, broken = done.stdout.splitlines()
+    assert none.startswith("('no Python', 'error', \"SyntaxError: '(' was never closed"), none
+    assert whole == "('whole', 'SURVIVED', '')" and broken == "('broken', 'test', 'test_it')"
