@@ -4,7 +4,7 @@ import re
 
 import pytest
 import sympy as sp
-from test_explore import opened
+from figures import opened
 
 from capacity import KiB, named, ring_all_reduce_time, show, table
 
