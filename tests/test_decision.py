@@ -29,6 +29,7 @@ from capacity import (
     tensor_parallel_ratio,
     us,
 )
+from capacity.pictures.tables import one
 
 H, kv, L, N, M, t, y, F, b, eff = sp.symbols("H kv L N M t y F b eff", positive=True)
 s = sp.Symbol("s", nonnegative=True)
@@ -213,7 +214,7 @@ GOOD = dict(title="Which?", inputs=[Field(c, 3, "cost", lo=1, hi=9)], rows=(P, [
     (dict(inputs=[*GOOD["inputs"], Field(c, 1, "again", lo=1, hi=2)]), "bad: input 'cost' and input 'again' both set the symbol c"),
     (dict(inputs=[*GOOD["inputs"], Field(P, 1, "P?", lo=1, hi=2)]), "both set the symbol P"),
     (dict(inputs=[Field(c, 3, "total", lo=1, hi=9)]), "bad: the label 'total' stands twice"),
-    (dict(inputs=[Field(c, 3, "cost", lo=0, hi=9)]), "bad: input 'cost' gives c the value 0; allowed: above 0"),
+    (dict(inputs=[Field(c, 3, "cost", lo=-1, hi=9)]), "bad: input 'cost' gives c the value -1; allowed: above 0"),
     (dict(inputs=[Field(sp.Symbol("c"), 3, "cost", lo=1, hi=9)]), "symbol c of the column 'total'|in no expression"),
     (dict(rows=(P, [])), "bad: rows is .*; allowed"),
     (dict(rows=(T, [1, 2])), "bad: the rows' symbol T is in no column"),
@@ -315,12 +316,16 @@ def _start(request):
         tab.start = getattr(tab, "start", tab.url)
 
 
+def verdict(box):
+    return words(box.locator(".cx-verdict").inner_html().replace("&nbsp;", " "))       # the page keeps numbers and units together
+
+
 def test_the_page_starts_as_python_wrote_it(page):
     fresh(page)
     assert page.errors == []
     for make in GALLERY.values():
         card, box = make(), page.locator("#" + make().name)
-        assert words(box.locator(".cx-verdict").inner_html()) == words(card.sentence())
+        assert verdict(box) == words(card.sentence())
         assert box.locator("tbody tr.cx-mark").count() == 1 and box.locator("tbody tr.cx-mark em").inner_text() == "take"
 
 
@@ -331,8 +336,8 @@ def test_the_reader_types_and_the_verdict_follows(page):
     tokens.fill("4096")
     box.get_by_label("sequence parallelism").press(" ")
     s = [2, 1, 4096.0, .5, 0]
-    assert words(box.locator(".cx-verdict").inner_html()) == words(card.sentence(s))
-    assert box.locator("td").first.inner_text() == card._text(card.numbers(s)["cells"][0][0], 0) + " ✗ does not fit"
+    assert verdict(box) == words(card.sentence(s))
+    assert box.locator("td").first.inner_text().replace("\u00a0", " ") == card._text(card.numbers(s)["cells"][0][0], 0) + " ✗ does not fit"
     assert page.url.endswith("#tensor-ranks=2_1_4096_50_0")
     assert box.locator(".cx-verdict").get_attribute("aria-live") == "polite"
     before = box.locator("table").inner_html()
@@ -340,19 +345,37 @@ def test_the_reader_types_and_the_verdict_follows(page):
         tokens.fill(bad)
         assert tokens.get_attribute("aria-invalid") == "true" and "from 256 to 262,144" in box.locator(".cx-typed small").first.inner_text()
         assert box.locator("table").inner_html() == before, "what is not allowed moves nothing"
+        assert box.locator(".cx-last").is_visible() and "cx-stale" in box.get_attribute("class")
     box.get_by_role("button", name="Reset").click()
-    assert words(box.locator(".cx-verdict").inner_html()) == words(card.sentence()) and "#" not in page.url
+    assert verdict(box) == words(card.sentence()) and "#" not in page.url
     assert tokens.input_value() == "8192" and tokens.get_attribute("aria-invalid") == "false"
+    assert not box.locator(".cx-last").is_visible() and "cx-stale" not in box.get_attribute("class")
 
 
 def test_the_setting_is_in_the_address(page):
     box, card = fresh(page, "#tensor-ranks=0_2_512_75_0"), tensor_ranks()
-    assert words(box.locator(".cx-verdict").inner_html()) == words(card.sentence([0, 2, 512.0, .75, 0]))
+    assert verdict(box) == words(card.sentence([0, 2, 512.0, .75, 0]))
     assert box.get_by_label("b200").is_checked() and box.get_by_label("share of peak").input_value() == "75"
     page.evaluate("location.hash = '#tensor-ranks=9_x_-1_50_7'")
     page.wait_for_timeout(80)
-    assert words(box.locator(".cx-verdict").inner_html()) == words(card.sentence([0, 2, 512.0, .5, 0])), "what is not allowed is left alone"
+    assert verdict(box) == words(card.sentence([0, 2, 512.0, .5, 0])), "what is not allowed is left alone"
     assert page.errors == []
+
+
+def test_the_bounds_in_words_and_one_in_the_singular():
+    card = decide("bounds", title="How many?", inputs=[Field(n, 2, "size", "tokens", lo=0, hi=1000),
+                  Field(c, 1, "parts", "pieces", lo=1, hi=8, whole=True), Field(y, .5, "share", lo=1e-6, hi=1)],
+                  rows=(P, [1, 2]), columns=[Column("cost", n*c*y*P, "tokens", at_most=n*c*y, fails="too much")],
+                  verdict=Verdict("{P|bucket|buckets} of {parts}, {cost}; {size|thing|things}."))
+    assert card.sentence() == "1 bucket of 1 piece, 1 token; 2 tokens things."
+    got = run("""const D = cx.decision(data), [a, b, c] = data.inputs, s = [2, 1, .5];
+        return [D.sentence(D.numbers(s), s), D.bounds(a), D.bounds(b), D.bounds(c), D.allowed(a, 0), D.allowed(a, 1e-9), D.allowed(b, 1.5),
+                ["1 GPUs", "1 boxes", "1 copies", "11 pieces", "1 ms", "1 times", "1 s"].map(cx.single)];""", card.spec())
+    assert got == [card.sentence(), "above 0, to 1,000", "a whole number from 1 to 8", "from 10⁻⁶ to 1", False, True, False,
+                   ["1 GPU", "1 box", "1 copy", "11 pieces", "1 ms", "1 times", "1 s"]]
+    assert [one(x) for x in ("1 GPUs", "1 boxes", "1 copies", "11 pieces", "1 ms", "1 times", "1 s")] == got[-1]
+    with pytest.raises(ValueError, match="field 'parts': value is 1.5; allowed with whole=True: whole numbers"):
+        Field(c, 1.5, "parts", lo=1, hi=8, whole=True)
 
 
 def test_every_input_has_a_name(page):

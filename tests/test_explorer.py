@@ -539,6 +539,8 @@ def test_a_hair_line_reads_the_values(page):
     figure.get_by_label("ranks").press("Home")               # another setting; the picture has lost the focus
     assert hair(figure) == [] and told.text_content() == ""
     page.evaluate(DRAWN)
+    boxes = figure.locator(".cx-hair text").evaluate_all("all => all.map(e => e.getBBox()).map(b => [b.x, b.y, b.x + b.width, b.y + b.height])")
+    assert all(a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] + 2 or b[3] <= a[1] + 2 for i, a in enumerate(boxes) for b in boxes[:i])
     place = figure.locator("svg[role=img]").bounding_box()
     page.mouse.move(place["x"] + place["width"]*.4, place["y"] + 100)
     first = hair(figure)
@@ -574,7 +576,7 @@ def test_the_address_carries_the_setting(page):
     tab.goto(here)
     tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowRight")
     tab.evaluate(DRAWN)
-    asked = f"{here}#ring-and-tree={start[0] + 1}.{start[1]}.{start[2]}"
+    asked = f"{here}#ring-and-tree={start[0] + 1}_{start[1]}_{start[2]}"
     assert tab.url == asked
     said = tab.locator("#ring-and-tree .cx-read").inner_text()
     tab.goto("about:blank")
@@ -585,6 +587,14 @@ def test_the_address_carries_the_setting(page):
     tab.evaluate("location.hash = 'memory=0.3.1'")        # a link on the page itself
     tab.evaluate(DRAWN)
     assert stops_of(tab, "memory") == [0, 3, 1] and stops_of(tab, "ring-and-tree") == start
+    tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowRight")
+    both = f"{asked}&memory=0.3.1"
+    assert tab.url == both, "one figure's setting leaves the other's"
+    tab.goto("about:blank")
+    tab.goto(both)
+    assert stops_of(tab, "memory") == [0, 3, 1] and stops_of(tab, "ring-and-tree") == [start[0] + 1, *start[1:]]
+    tab.locator("#ring-and-tree").get_by_role("button", name="Reset").click()
+    assert tab.url == f"{here}#memory=0.3.1"
     for odd in ("ring-and-tree", "section", "ring-and-tree=x.-1.1e9", "ring-and-tree=", "memory2=1.1.1", "%"):
         tab.goto("about:blank")
         tab.goto(here + "#" + odd)                        # a place of the page, or nonsense: nothing is moved, nothing is lost

@@ -119,7 +119,7 @@ def test_the_build_binds_marks_and_changes_no_file():
     made = pages.annotate({"cells": json.loads(json.dumps(cells))})["cells"]
     assert made[1]["source"].endswith("It is one.\u00a0{cx-mark}`2`") and made[2]["source"] == "assert 1"
     assert made[2]["metadata"]["tags"] == ["proof"] and made[4]["metadata"]["tags"] == ["workshop", "figure"]
-    assert "1 statement of this chapter carries" in made[0]["source"]
+    assert "1 statement carries ∎ (proved with symbols or for every case) or ✓" in made[0]["source"]
     old = notebook("# 1 · T\n\nIt is one. ∎", ">\n# ∎ One is 1\nassert 1")
     assert pages.annotate({"cells": json.loads(json.dumps(old))})["cells"][0]["source"] == old[0]["source"]
 
@@ -271,6 +271,12 @@ def test_a_mark_opens_its_program(met):
     assert proof.locator("pre").first.is_visible() and mark.get_attribute("aria-expanded") == "true"
     page.keyboard.press("Space")
     assert not proof.is_visible()
+    mark.hover()
+    page.locator(".cx-tip").wait_for(timeout=3000)
+    mark.click()
+    assert proof.is_visible() and not page.locator(".cx-tip").is_visible()
+    page.keyboard.press("Escape")
+    assert not proof.is_visible() and mark.evaluate("e => e === document.activeElement")
 
 
 def test_a_letter_explains_itself(met):
@@ -314,6 +320,36 @@ def test_code_switch(met):
         seen[mode] = page.evaluate("[...document.querySelectorAll('.bd-article .cell_input')].filter(e => e.checkVisibility()).length")
     cells = [c for c in load(path) if c["cell_type"] == "code"]
     assert seen["none"] == 0 and seen["argument"] < seen["all"] == len(cells), seen
+
+
+def test_the_code_switch_keeps_the_place(met):
+    page = met[2]
+    section = page.locator("article section section section").nth(3)
+    top = "e => Math.round(e.getBoundingClientRect().top)"
+    page.locator(".cx-codes input[value=argument]").check(force=True)
+    section.evaluate("e => scrollTo({ top: e.getBoundingClientRect().top + scrollY - 128, behavior: 'instant' })")
+    page.wait_for_timeout(200)
+    before = section.evaluate(top)
+    for mode in ("all", "argument", "none", "argument"):
+        page.locator(f".cx-codes input[value={mode}]").evaluate("e => e.click()")
+        page.wait_for_timeout(300)
+        assert abs(section.evaluate(top) - before) <= 2, mode
+
+
+def test_the_contents_show_where_the_reader_is(met):
+    page = met[2]
+    links = page.locator("#pst-page-toc-nav a.nav-link")
+    for k in (links.count() - 2, 1):
+        page.evaluate("id => document.getElementById(id).scrollIntoView({ behavior: 'instant' })", links.nth(k).get_attribute("href")[1:])
+        page.wait_for_timeout(150)
+        assert links.nth(k).evaluate("e => e.classList.contains('active')"), links.nth(k).inner_text()
+
+
+def test_a_number_keeps_its_unit_and_a_formula_its_full_stop():
+    formula, mark = '<span class="math notranslate nohighlight">\\(2 s\\)</span>', '<a class="cx-qed" href="#p">∎</a>'
+    body = pages.bind(f"<p>3 GB/s, 4 %, 5 ranks, 6 seconds, {formula}.\u00a0{mark} \\(7 s\\)</p><pre>8 GB</pre>")
+    assert body == (f"<p>3\u00a0GB/s, 4\u00a0%, 5 ranks, 6 seconds, <span class=\"cx-nb\">{formula}.\u00a0{mark}</span> \\(7 s\\)</p>"
+                    "<pre>8 GB</pre>")
 
 
 @each_chapter

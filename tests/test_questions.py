@@ -62,6 +62,12 @@ def test_ticks_are_in_order_and_apart(lo, hi, scale, unit):
     assert min(b - a for a, b in zip(at, at[1:])) > 8 and len({t for _, t in s.ticks()}) == len(at)
 
 
+def test_labels_of_a_scale_do_not_touch():
+    from capacity.pictures.shapes import width
+    many = Scale("x", 1, 1_000_000, "log", "pieces of a layer").ticks()
+    assert many and all(2.7*b[0] - width(b[1])/2 > 2.7*a[0] + width(a[1])/2 for a, b in zip(many[1:], many[2:-1]))
+
+
 def test_the_page_places_values_where_python_places_them():
     rng = random.Random(2)
     scales = [Scale("x", *a, "") for a in ((2, 512, "log"), (0, .1, "linear"), (1e-6, 1e3, "log"), (-5.0, 5, "linear"))]
@@ -162,6 +168,13 @@ def test_who_asks_is_told_without_a_guess(page):
     page.reload()
     page.wait_for_timeout(100)
     assert page.evaluate("told") == ["lin"]
+    said = page.locator("[data-answer=ranks]")
+    assert "not guessed" in said.inner_text()
+    page.get_by_role("button", name="Just tell me").nth(0).press("Enter")
+    assert "not guessed" not in said.inner_text()
+    page.reload()
+    page.wait_for_timeout(100)
+    assert "not guessed" not in said.inner_text()
     page.evaluate("localStorage.clear()")
 
 

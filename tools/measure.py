@@ -4,7 +4,7 @@
 
 At 1280 px: visible code cells, the share of the height that is code, where the first picture is, pictures, words (a
 formula is one), sizes of type.
-Then what is wider than its box at 1280, 768 and 375 px and in print.  A star: not yet in three acts.
+Then what is wider than its box at 1280, 768 and 375 px and in print, but for code that scrolls and shows its edge.  A star: not yet in three acts.
 """
 import json
 import os
@@ -38,7 +38,8 @@ MEET = """() => {
           words: words(art) - formulas.reduce((s, e) => s + words(e) - 1, 0), sizes, height: Math.round(height(art))} }"""
 WIDE = """right => { const boxes = 'pre, table, figure, div.math, .cell_output > *, .pst-scrollable-table-container, .admonition';
   return [...document.querySelectorAll(`article.bd-article :is(${boxes})`)].filter(e => { const r = e.getBoundingClientRect();
-    return r.width > 2 && e.checkVisibility() && !e.closest('.cx-picture')
+    const edged = e.tagName === 'PRE' && e.closest('.highlight') && getComputedStyle(e).backgroundImage.includes('gradient');
+    return r.width > 2 && e.checkVisibility() && !e.closest('.cx-picture') && !edged
       && (e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 2 || r.right > right + 2); })
   .map(e => `${e.tagName.toLowerCase()}.${(e.className.baseVal ?? e.className).split(' ').slice(0, 2).join('.')} ${e.scrollWidth} > `
     + `${Math.min(e.clientWidth, right)}: ${e.innerText.trim().slice(0, 60).replace(/\\s+/g, ' ')}`) }"""

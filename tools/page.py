@@ -77,11 +77,12 @@ def under_title(cells, statements):
     pictures = sum("<svg" in m or "<figure" in m or "image/png" in o.get("data", {}) for m, o in zip(made, shown))
     minutes = round(len(re.findall(r"\w[\w'-]*", text))/PACE + PICTURE*pictures)
     card = next((m[1] for m in (re.search(r'class="cx-decide[^"]*" id="([\w-]+)"', one) for one in made) if m), None)
-    lines = [f"About {minutes} minutes." + (f' Ten minutes? <a href="#{card}">Go to the decision</a>.'
+    lines = [f"About {minutes} minutes." + (f' <span class="cx-screen">Ten minutes? <a href="#{card}">Go to the decision</a>.</span>'
                                             if card and "Ten minutes?" not in text else "")]
     if statements:
-        lines.append(f"{statements} statement{'s' if statements > 1 else ''} of this chapter carr{'y' if statements > 1 else 'ies'} "
-                     "∎\u00a0or\u00a0✓: each is a program that ran before this page was built, and would have stopped it by failing.")
+        lines.append(f"{statements} statement{'s carry' if statements > 1 else ' carries'} ∎ (proved with symbols or for every case) or ✓ "
+                     "(tested on the cases it names): each is a program that ran before this page was built, and would have stopped it "
+                     "by failing.")
     title, _, rest = "".join(first["source"]).partition("\n")
     first["source"] = f"{title}\n\n:::{{container}} cx-under\n" + "\n\n".join(lines) + f"\n:::\n{rest}"
 
@@ -259,6 +260,20 @@ def exercises(app, name, body):
                   if m[1] in found else m[0], body)
 
 
+UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
+KEPT = re.compile(r"<(pre|script|style|svg)\b.*?</\1>|<(?:span|div) class=\"math.*?</(?:span|div)>|<[^>]+>|\\\(.*?\\\)", re.S)
+TIGHT = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)((?:[.,;:!?)\]’”]|[-–‑](?=\w)\w+)*(?:\u00a0<a class="cx-qed".*?</a>)?)')
+
+
+def bind(body):
+    """Numbers keep their units, formulas the signs after them, on one line."""
+    out, at = "", 0
+    for kept in KEPT.finditer(body):
+        out, at = out + UNIT.sub("\u00a0", body[at:kept.start()]) + kept[0], kept.end()
+    out += UNIT.sub("\u00a0", body[at:])
+    return TIGHT.sub(lambda m: f'<span class="cx-nb">{m[1]}{m[2]}</span>' if m[2] else m[1], out)
+
+
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
     body = context.get("body")
@@ -272,7 +287,7 @@ def page(app, name, template, context, doctree):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         if layers.in_acts(cells):
             body = letters.explain(body, cells)
-    context["body"] = body
+    context["body"] = bind(body)
 
 
 def pictures(app, config):

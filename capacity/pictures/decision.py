@@ -25,7 +25,7 @@ import numpy as np
 from ..grammar import Formula
 from ..units import show
 from . import svg as draw
-from .tables import prose
+from .tables import counted, one, prose
 
 TAKES = ["first", "last", "least", "most"]
 PREFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -103,7 +103,8 @@ class Field:
     """A number that the reader types: a symbol, its SI value, a label, the unit she types it in, SI bounds.
 
     The unit may carry a prefix ("GB", "TFLOP/s", "µs", "%", "days"): Field(M, 80*GB, "memory", "GB", lo=GB, hi=TB) shows 80.
-    Raises ValueError naming the field if a number is not finite or the value is outside its bounds.
+    whole: only whole numbers.  With lo=0 and a symbol that is positive, 0 itself is refused.
+    Raises ValueError naming the field if a number is not finite, the value is outside its bounds or, with whole, not whole.
     """
     symbol: object
     value: float
@@ -111,12 +112,16 @@ class Field:
     unit: str = ""
     lo: float = None
     hi: float = None
+    whole: bool = False
 
     def __post_init__(self):
         for what in "value", "lo", "hi":
             _number(f"field {self.label!r}: {what}", getattr(self, what))
         if not self.lo <= self.value <= self.hi or self.lo == self.hi:
             raise ValueError(f"field {self.label!r}: value is {self.value:g}; allowed: between lo {self.lo:g} and hi {self.hi:g}")
+        for what in ("value", "lo", "hi") if self.whole else ():
+            if getattr(self, what) % 1:
+                raise ValueError(f"field {self.label!r}: {what} is {getattr(self, what):g}; allowed with whole=True: whole numbers")
 
 
 @dataclass(frozen=True)
@@ -167,6 +172,7 @@ class Verdict:
     take: "first" or "last" of the rows, or the row with "least" or "most" in the column `by`.
     Filled in: {row} ("t = 8"), the symbol of the rows ({t}: "8"), the label of an input or of a column; in `none`
     {row} is the nearest miss, the one whose worst failure is the smallest, and {why} says what it fails.
+    {t|bucket|buckets} is "1 bucket" and "8 buckets".
     Raises ValueError naming the argument.
     """
     says: object
@@ -258,7 +264,7 @@ class Decision:
             self.row_keys = [symbol]
             for v in values:
                 _number(f"{self.name}: a row's {symbol}", v)
-            self.row_names = [show(v, rows[3] if len(rows) > 3 else "") for v in values]
+            self.row_names = [counted(v, rows[3] if len(rows) > 3 else "") for v in values]
             self.bindings = [[self._expr(v, f"{symbol} of a row")] for v in values]
         else:
             raise ValueError(f"{self.name}: rows is {rows!r}; allowed: (symbol, [values]) or {{name: {{symbol: expression}}}}")
@@ -312,7 +318,8 @@ class Decision:
         for x in self.inputs:
             keys = list(next(iter(x.options.values()))) if isinstance(x, Choice) else [x.symbol]
             values = ([[o[k] for o in x.options.values()] for k in keys] if isinstance(x, Choice)
-                      else [[x.value, x.lo, x.hi]] if isinstance(x, Field) else [[0, 1]])
+                      else [[x.value, x.lo or x.value, x.hi] if self._open(x, free) else [x.value, x.lo, x.hi]]
+                      if isinstance(x, Field) else [[0, 1]])
             self.slots.append((len(self.args), keys))
             used = [self._own(f"input {x.label!r}", key, v, free, owner) for key, v in zip(keys, values)]
             if not any(used):
@@ -330,6 +337,10 @@ class Decision:
                 twin = next((f"; {w} sets another symbol of that name, with other assumptions"
                              for o, w in owner.items() if o.name == s.name), "")
                 raise ValueError(f"{self.name}: nothing sets the symbol {s} of the {what}{twin}")
+
+    def _open(self, x, free):
+        """Whether a field from 0 excludes 0: its symbol is positive."""
+        return x.lo == 0 and any(s.is_positive for s in self._named(x.symbol, free))
 
     def _own(self, who, key, values, free, owner):
         symbols = self._named(key, free)
@@ -372,7 +383,7 @@ class Decision:
             at, word = found.end(), found[1] and html.unescape(found[1])
             if word is None:
                 pieces[-1] += found[0]                    # mathematics has braces of its own
-            elif word not in known:
+            elif word.split("|")[0] not in known or word.count("|") not in (0, 2):
                 raise ValueError(f"{self.name}: {{{word}}} in {text!r}; allowed: {', '.join(f'{{{k}}}' for k in known)}")
             else:
                 pieces += [word, ""]
@@ -433,7 +444,7 @@ class Decision:
     # ---- words -----------------------------------------------------------------------------
     def _text(self, value, k):
         c = self.columns[k]
-        return ("yes" if value else "no") if isinstance(value, bool) else show(value, c.unit, c.digits)
+        return ("yes" if value else "no") if isinstance(value, bool) else counted(value, c.unit, c.digits)
 
     def _input_text(self, x, s):
         if isinstance(x, Choice):
@@ -442,7 +453,7 @@ class Decision:
             return "yes" if s else "no"
         times, over = scale(x.unit)
         v = s*over/times
-        return f"{f'{v:,.12g}' if v == 0 or 1e-4 <= abs(v) < 1e12 else show(v, digits=6)} {x.unit}".rstrip()
+        return one(f"{f'{v:,.12g}' if v == 0 or 1e-4 <= abs(v) < 1e12 else show(v, digits=6)} {x.unit}".rstrip())
 
     def _scope(self, D, r, setting):
         name = self.row_names[r]
@@ -520,9 +531,11 @@ class Decision:
                     [name, [_short(v) for v in values]] for name, values in zip(x.options, x.numbers())]})
             elif isinstance(x, Field):
                 times, over = scale(x.unit)
-                whole = any(s.is_integer for s in self.args[self.slots[len(inputs)][0]])
+                symbols = self.args[self.slots[len(inputs)][0]]
+                whole = x.whole or any(s.is_integer for s in symbols)
                 inputs.append({"label": _bare(x.label), "value": _short(float(x.value)), "lo": _short(float(x.lo)),
-                               "hi": _short(float(x.hi)), "unit": x.unit, "times": times, "over": over, "whole": whole})
+                               "hi": _short(float(x.hi)), "unit": x.unit, "times": times, "over": over, "whole": whole}
+                              | ({"above": True} if self._open(x, symbols) else {}))
             else:
                 inputs.append({"label": _bare(x.label), "on": int(x.on)})
         columns = []
@@ -533,7 +546,10 @@ class Decision:
             | {_bare(c.label): ["column", k] for k, c in enumerate(self.columns)} | {"why": ["why"]}
 
         def cut(template):
-            return [p if i % 2 == 0 else refs[p] for i, p in enumerate(template)]
+            return [p if i % 2 == 0 else ref(*p.split("|")) for i, p in enumerate(template)]
+
+        def ref(word, *forms):
+            return [*refs[word], *([None]*(2 - len(refs[word])) if forms else []), *forms]
         for c in columns:
             c["fails"] = cut(c["fails"])
         by = [c.label for c in self.columns].index(self.verdict.by) if self.verdict.by is not None else None
@@ -555,8 +571,10 @@ class Decision:
                                style=style, layout=wide)
             elif isinstance(x, Field):
                 times, over = scale(x.unit)
-                c = W.BoundedFloatText(value=x.value*over/times, min=x.lo*over/times, max=x.hi*over/times, style=style,
-                                       description=f"{x.label}, {x.unit}" if x.unit else x.label, layout=wide)
+                least = x.lo or (x.hi*1e-12 if self._open(x, self.args[self.slots[len(controls)][0]]) else 0)
+                kind = W.BoundedIntText if x.whole and times == over == 1 else W.BoundedFloatText
+                c = kind(value=x.value*over/times, min=least*over/times, max=x.hi*over/times, style=style,
+                         description=f"{x.label}, {x.unit}" if x.unit else x.label, layout=wide)
             else:
                 c = W.Checkbox(value=x.on, description=x.label, style=style, indent=True, layout=wide)
             controls.append(c)
@@ -603,7 +621,11 @@ def _value(x, expr):
 
 
 def _fill(template, scope):
-    return "".join(p if i % 2 == 0 else html.escape(scope[p]) for i, p in enumerate(template))
+    return "".join(p if i % 2 == 0 else html.escape(_said(scope, *p.split("|"))) for i, p in enumerate(template))
+
+
+def _said(scope, word, *forms):
+    return f"{scope[word]} {forms[scope[word] != '1']}" if forms else scope[word]
 
 
 def _plain(symbol):

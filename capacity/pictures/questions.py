@@ -8,8 +8,10 @@ import math
 from ..units import show
 from . import axes
 from . import svg as draw
-from .tables import prose
+from .shapes import width
+from .tables import counted, prose
 
+PHONE = 270                             # px of the track of a guess on a phone
 COUNTS = {1: "One quick question", 2: "Two quick questions", 3: "Three quick questions", 4: "Four quick questions",
           5: "Five quick questions"}
 
@@ -42,11 +44,12 @@ class Scale:
         return round(v) if self.whole else v
 
     def ticks(self):
-        """[(percent, text), ...] of at most six round values."""
+        """[(percent, text), ...] of at most six round values, whose texts do not touch on a phone."""
         prefixed = show(1, self.unit) != f"1 {self.unit}".rstrip() or self.unit in ("B", "s", "B/s", "FLOP", "FLOP/s")
         values = axes.ticks({"lo": self.lo, "hi": self.hi, "scale": self.scale, "unit": self.unit if prefixed else "",
                              "whole": self.whole}, 6)
-        return [[round(self.at(v), 2), show(v, self.unit if prefixed else "")] for v in values]
+        ticks = [[round(self.at(v), 2), show(v, self.unit if prefixed else "")] for v in values]
+        return next(ticks[::s] for s in range(1, len(ticks) + 1) if _apart(ticks[::s]))
 
     def html(self):
         """The ticks, as a row below a track."""
@@ -56,6 +59,13 @@ class Scale:
 
     def spec(self):
         return {"lo": self.lo, "hi": self.hi, "scale": self.scale, "unit": self.unit, "whole": self.whole}
+
+
+def _apart(ticks, pixels=PHONE):
+    """Whether the texts of ticks lie six pixels apart on so narrow a track."""
+    ends = [(left, left + w) for x, text in ticks for w in [width(text)]
+            for left in [pixels*x/100 - (8 if x < 4 else w - 8 if x > 96 else w/2)]]
+    return all(b[0] >= a[1] + 6 for a, b in zip(ends, ends[1:]))
 
 
 def _finite(who, name, v):
@@ -81,8 +91,8 @@ class Guess:
         anchor = f'<p class="cx-anchor">{prose(self.anchor)}</p>' if self.anchor else ""
         return (f'<div class="cx-ask mathjax_process" data-ask="{self.name}" data-spec=\'{spec}\'>'
                 f'<p class="cx-question" id="ask-{self.name}-q">{prose(self.question)}</p>{anchor}'
-                f'<p class="cx-range">From {html.escape(show(self.scale.lo, self.unit))} to '
-                f"{html.escape(show(self.scale.hi, self.unit))}.</p>{self.scale.html()}</div>")
+                f'<p class="cx-range">From {html.escape(counted(self.scale.lo, self.unit))} to '
+                f"{html.escape(counted(self.scale.hi, self.unit))}.</p>{self.scale.html()}</div>")
 
     def widget(self):
         """A slider that sets .value."""
@@ -91,11 +101,11 @@ class Guess:
         wide = W.Layout(width="100%", max_width="32rem")
         slider = (W.FloatLogSlider(start, base=10, min=math.log10(s.lo), max=math.log10(s.hi), step=0.01, readout=False, layout=wide)
                   if s.scale == "log" else W.FloatSlider(start, min=s.lo, max=s.hi, step=(s.hi - s.lo)/100, readout=False, layout=wide))
-        said = W.Label(show(self.value, self.unit) if self.value is not None else "move the slider")
+        said = W.Label(counted(self.value, self.unit) if self.value is not None else "move the slider")
 
         def moved(change):
             self.value = s.guessed(change["new"])
-            said.value = show(self.value, self.unit)
+            said.value = counted(self.value, self.unit)
         slider.observe(moved, "value")
         words = W.HTMLMath(f"<b>{prose(self.question)}</b><br>{prose(self.anchor)}")
         return W.VBox([words, W.HBox([slider, said])])
@@ -109,7 +119,7 @@ class Guess:
         return {"text/plain": repr(self), "text/html": self._repr_html_()} | _view(self._widget)
 
     def __repr__(self):
-        said = "no guess yet" if self.value is None else show(self.value, self.unit)
+        said = "no guess yet" if self.value is None else counted(self.value, self.unit)
         return f"{self.question} Guess: {said}"
 
 
@@ -158,23 +168,23 @@ class Answer:
 
     def _repr_html_(self):
         spec = draw.attribute(self.scale.spec() | {"truth": self.truth})
-        rows = "".join(f'<li class="{kind}" data-value="{v!r}"><span>{prose(k)}</span><b>{html.escape(show(v, self.unit))}</b>'
+        rows = "".join(f'<li class="{kind}" data-value="{v!r}"><span>{prose(k)}</span><b>{html.escape(counted(v, self.unit))}</b>'
                        f'<i aria-hidden="true"><i style="left:{self.scale.at(v):.2f}%"></i></i></li>' for k, v, kind in self.rows())
         return (f'<div class="cx-answer mathjax_process" data-answer="{self.name}" data-spec=\'{spec}\'>'
-                f"<p>It is <b>{html.escape(show(self.truth, self.unit))}</b>.</p>"
+                f"<p>It is <b>{html.escape(counted(self.truth, self.unit))}</b>.</p>"
                 f'<ol class="cx-strip">{rows}</ol>{self.scale.html()}</div>')
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         import ipywidgets as W
-        rows = "".join(f"<tr><th>{prose(k)}</th><td>{html.escape(show(v, self.unit))}</td></tr>" for k, v, _ in self.rows())
-        said = "" if self.guess is None else f"You said <b>{html.escape(show(self.guess, self.unit))}</b>. "
-        self._widget = W.HTMLMath(f"<p>{said}It is <b>{html.escape(show(self.truth, self.unit))}</b>.</p><table>{rows}</table>")
+        rows = "".join(f"<tr><th>{prose(k)}</th><td>{html.escape(counted(v, self.unit))}</td></tr>" for k, v, _ in self.rows())
+        said = "" if self.guess is None else f"You said <b>{html.escape(counted(self.guess, self.unit))}</b>. "
+        self._widget = W.HTMLMath(f"<p>{said}It is <b>{html.escape(counted(self.truth, self.unit))}</b>.</p><table>{rows}</table>")
         return {"text/plain": repr(self), "text/html": self._repr_html_()} | _view(self._widget)
 
     def __repr__(self):
-        said = "" if self.guess is None else f"You said {show(self.guess, self.unit)}; "
-        return f"{said}it is {show(self.truth, self.unit)}." + "".join(
-            f"\n{'not a slip' if kind == 'also' else 'slip'}: {k}: {show(v, self.unit)}" for k, v, kind in self.rows()
+        said = "" if self.guess is None else f"You said {counted(self.guess, self.unit)}; "
+        return f"{said}it is {counted(self.truth, self.unit)}." + "".join(
+            f"\n{'not a slip' if kind == 'also' else 'slip'}: {k}: {counted(v, self.unit)}" for k, v, kind in self.rows()
             if kind != "truth")
 
 

@@ -23,6 +23,18 @@ def prose(text):
     return re.sub("`(.+?)`", code, text)
 
 
+def counted(v, unit, digits=3):
+    """capacity.show with the singular at one: "1 piece" where the unit is "pieces"."""
+    return one(show(v, unit, digits))
+
+
+def one(said):
+    found = re.fullmatch(r"1 (.*[A-Za-z][A-Za-rt-z]s)", said)
+    if not found or re.search(r"(^|[ -])(times|bus|series)$", found[1]):
+        return said
+    return "1 " + re.sub(r"s$", "", re.sub(r"(ch|sh|ss|x)es$", r"\1s", re.sub(r"ies$", "ys", found[1])))
+
+
 def _cell(v):
     if v is True or v is False or v is None:
         return {True: YES, False: NO, None: ""}[v]

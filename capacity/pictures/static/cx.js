@@ -72,7 +72,21 @@ var cx = (() => {
     e.append(...children);
     return e;
   }
+  // ---- the address carries the settings of all figures, the one moved last first: #name=3_4_1&other=6_9
+  const states = () => location.hash.slice(1).split("&").filter((p) => p.includes("=")).map((p) => p.split("="));
+  function tell(name, text) {                              // text null: as at the start
+    const all = states().filter(([k]) => k !== name).map((p) => p.join("="));
+    if (text !== null) all.unshift(`${name}=${text}`);
+    history.replaceState(null, "", all.length ? "#" + all.join("&") : location.pathname + location.search);
+  }
+  const asked = (name) => (states().find(([k]) => k === name) || [])[1] || null;
+  const leads = (name) => states()[0]?.[0] === name;       // the address leads to the first of them
+
+  // ---- words: "1 pieces" is 1 piece; a number and its unit stay on a line
+  const single = (said) => said.replace(/^1 (.*[A-Za-z][A-Za-rt-z]s)$/, (whole, noun) => (/(^|[ -])(times|bus|series)$/.test(noun) ? whole
+    : "1 " + noun.replace(/ies$/, "ys").replace(/(ch|sh|ss|x)es$/, "$1s").replace(/s$/, "")));
+  const bind = (text) => text.replace(/(\d) (?=(?:%|[kMGTPEµmn]?(?:B|FLOP|s|W|J|Hz)(?:\/s)?|min|h)(?![\w/]))/g, "$1\u00a0");
   const figures = (name, mount) => document.querySelectorAll(`figure.${name}[data-spec]`).forEach(mount);
 
-  return { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el, figures };
+  return { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el, tell, asked, leads, single, bind, figures };
 })();

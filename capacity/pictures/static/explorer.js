@@ -3,7 +3,7 @@
    and show() is that of capacity/units.py: a test compares them. The start's ghost and the hair line live only here. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el } = cx;
+  const { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el, single } = cx;
   const SOFT = { opacity: .8 }, WIDE = 520, YEAR = 365.25*86400;
   const LONG = [60, 600, 3600, 36000, 172800, 864000, 8640000, ...[2, 10, 100, 1e3, 1e4, 1e5].map((m) => m*YEAR)];
   const FINE = [...[1, 2, 5, 10, 20, 40].map((m) => 60*m), ...[1, 2, 5, 10, 20].map((m) => 3600*m),
@@ -330,7 +330,7 @@ addEventListener("DOMContentLoaded", () => {
       input.addEventListener("change", tell);
       controls.append(el("label", { for: id }, s.label), out, input);
       const read = () => {
-        const k = Number(input.value), name = s.names ? s.names[k] : show(s.stops[k], s.unit);
+        const k = Number(input.value), name = s.names ? s.names[k] : single(show(s.stops[k], s.unit));
         v[i] = s.stops[k];
         if (out.textContent !== name) { out.textContent = name; input.setAttribute("aria-valuetext", name); }
       };
@@ -360,8 +360,10 @@ addEventListener("DOMContentLoaded", () => {
       const rows = values.map((w, k) => [Y(w), k]).filter(([w]) => y0 <= w && w <= y1), ys = spread(rows.map(([w]) => w - 7), 16, y0 + 12, y1 - 4);
       const shapes = [path(`M${fixed(u)} ${y0}V${y1}`, { line: "other", line_opacity: .6 }),
         text(Math.max(Math.min(u, W - half), half), y0 - 7, show(x, unit), "middle", { bold: true, halo: true }),
-        ...rows.map(([w, k]) => dot(u, w, S.curves[k].color)), ...rows.map(([, k], i) =>
-          text(u + (right ? 10 : -10), ys[i], texts[k], right ? "start" : "end", { color: S.curves[k].color, bold: true, halo: true }))];
+        ...rows.map(([w, k]) => dot(u, w, S.curves[k].color)), ...rows.map(([, k], i) => {
+          const w = 1.1*width(texts[k]) + 8;              // on paper of its own: nothing runs through a number
+          return rect(right ? u + 6 : u - 6 - w, ys[i] - 11.5, w, 15.5, { fill: "paper", radius: 3 });
+        }), ...rows.map(([, k], i) => text(u + (right ? 10 : -10), ys[i], texts[k], right ? "start" : "end", { color: S.curves[k].color, bold: true }))];
       box.querySelector("svg").insertAdjacentHTML("beforeend", `<g class="cx-hair" pointer-events="none" aria-hidden="true">${paint(shapes)}</g>`);
       if (aloud) told.textContent = `${label} ${show(x, unit)}: ${long.join(", ")}`;
     }
@@ -386,16 +388,15 @@ addEventListener("DOMContentLoaded", () => {
       box.after(told);
     }
 
-    // ---- the address carries the setting, a stop for each slider: #name=3.4.1
+    // ---- the address carries the setting, a stop for each slider: #name=3_4_1 (#name=3.4.1 is read as well)
     function tell() {
-      if (moved()) history.replaceState(null, "", `#${figure.id}=${sliders.map((s) => s.input.value).join(".")}`);
-      else if (location.hash.startsWith(`#${figure.id}=`)) history.replaceState(null, "", location.pathname + location.search);
+      if (moved() || cx.asked(figure.id)) cx.tell(figure.id, moved() ? sliders.map((s) => s.input.value).join("_") : null);
     }
     function asked() {
-      const [name, stops] = location.hash.slice(1).split("=");
-      if (name !== figure.id || !stops) return false;
-      stops.split(".").forEach((k, i) => { if (/^\d+$/.test(k) && sliders[i]) sliders[i].input.value = k; });
-      requestAnimationFrame(() => figure.scrollIntoView({ block: "center" }));
+      const stops = cx.asked(figure.id);
+      if (!stops) return false;
+      stops.split(/[._]/).forEach((k, i) => { if (/^\d+$/.test(k) && sliders[i]) sliders[i].input.value = k; });
+      if (cx.leads(figure.id)) requestAnimationFrame(() => figure.scrollIntoView({ block: "center" }));
       return true;
     }
     addEventListener("hashchange", () => { if (asked()) draw(); });

@@ -1,9 +1,9 @@
 /* The words of a page that answer: decision cards, the reader's guess, quick questions.  No framework, no request; works
    from file://.  What a reader guesses is kept in this browser (localStorage) and never leaves it; the setting of a card is
-   in the address.  numbers() and sentence() are those of capacity/pictures/decision.py: a test compares them. */
+   in the address with those of the explorers.  numbers() and sentence() are those of capacity/pictures/decision.py: a test compares them. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const { el, escape } = cx, show = (...quantity) => cx.show(...quantity);
+  const { el, escape, single, bind } = cx, show = (...quantity) => single(cx.show(...quantity));
   const store = { get: (k) => { try { return localStorage.getItem("book:" + k); } catch { return null; } },
     set: (k, v) => { try { localStorage.setItem("book:" + k, v); } catch { /* private window */ } } };
   const typeset = (e) => { if (e.textContent.includes("\\(") && window.MathJax && MathJax.typesetPromise) MathJax.typesetPromise([e]); };
@@ -56,11 +56,18 @@ addEventListener("DOMContentLoaded", () => {
     const typed = (x, s) => { const v = s*x.over/x.times; return Number(v.toPrecision(12)); };
     const decimal = (v) => (v === 0 || (Math.abs(v) >= 1e-4 && Math.abs(v) < 1e12) ? v.toLocaleString("en", { maximumFractionDigits: 20 }) : show(v, "", 6));
     const inputText = (x, s) => (x.options ? x.options[s][0] : "on" in x ? (s ? "yes" : "no")
-      : `${decimal(typed(x, s))} ${x.unit}`.trimEnd());
+      : single(`${decimal(typed(x, s))} ${x.unit}`.trimEnd()));
+    const allowed = (x, v) => (x.above ? v > x.lo : v >= x.lo) && v <= x.hi && (!x.whole || v % 1 === 0);
+    const bounds = (x) => `${x.whole ? "a whole number " : ""}${x.above ? "above" : "from"} ${decimal(typed(x, x.lo))}${x.above ? "," : ""} to ${decimal(typed(x, x.hi))}`;
     const rowText = (r) => (S.row ? `${S.row} = ${S.rows[r][0]}` : S.rows[r][0]);
-    const fill = (template, D, r, setting, why) => template.map((p) => (typeof p === "string" ? p : escape(
-      p[0] === "row" ? rowText(r) : p[0] === "name" ? S.rows[r][0] : p[0] === "why" ? why
-        : p[0] === "input" ? inputText(S.inputs[p[1]], setting[p[1]]) : text(D.cells[r][p[1]], p[1])))).join("");
+    function fill(template, D, r, setting, why) {
+      return template.map((p) => {
+        if (typeof p === "string") return p;
+        const said = p[0] === "row" ? rowText(r) : p[0] === "name" ? S.rows[r][0] : p[0] === "why" ? why
+          : p[0] === "input" ? inputText(S.inputs[p[1]], setting[p[1]]) : text(D.cells[r][p[1]], p[1]);
+        return escape(p.length > 3 ? `${said} ${p[said === "1" ? 2 : 3]}` : said);
+      }).join("");
+    }
     function cell(D, r, k, setting) {
       const value = D.cells[r][k], said = escape(text(value, k));
       if (!D.fails[r][k]) return said;
@@ -80,27 +87,34 @@ addEventListener("DOMContentLoaded", () => {
     }
     const start = S.inputs.map((x) => (x.options ? x.at : "on" in x ? x.on : x.value));
     const settingText = (setting) => S.inputs.map((x, i) => `${x.label}: ${inputText(x, setting[i])}`).join("; ");
-    return { numbers, cell, limit, sentence, start, typed, inputText, settingText };
+    return { numbers, cell, limit, sentence, start, typed, allowed, bounds, inputText, settingText };
   }
 
   function card(figure) {
-    const S = JSON.parse(figure.dataset.spec), { numbers, cell, limit, sentence, start, typed, settingText } = decision(S);
+    const S = JSON.parse(figure.dataset.spec), { numbers, cell, limit, sentence, start, typed, allowed, bounds, settingText } = decision(S);
     const setting = [...start], said = figure.querySelector(".cx-verdict"), given = figure.querySelector(".cx-setting");
     const heads = [...figure.querySelectorAll("thead small")], trs = [...figure.querySelectorAll("tbody tr")];
     const box = el("fieldset", { class: "cx-inputs" }, el("legend", {}, "Your numbers"));
+    const last = el("p", { class: "cx-last", hidden: "" }, "For the last valid numbers:"), refused = new Set();
+    function check(input, good) {                          // what is refused: the verdict stands for what was there before
+      input.setAttribute("aria-invalid", String(!good));
+      refused[good ? "delete" : "add"](input);
+      last.hidden = !refused.size;
+      figure.classList.toggle("cx-stale", refused.size > 0);
+    }
 
     function field(x, i) {
       const id = `${figure.id}-${i}`, note = el("small", { id: id + "-n", role: "status" });
       const input = el("input", { type: "number", id, step: "any", min: typed(x, x.lo), max: typed(x, x.hi), autocomplete: "off",
         "aria-describedby": `${id}-u ${id}-n` });
       input.addEventListener("input", () => {
-        const v = Number(input.value)*x.times/x.over, good = input.value.trim() !== "" && v >= x.lo && v <= x.hi && (!x.whole || v % 1 === 0);
-        input.setAttribute("aria-invalid", String(!good));
-        note.textContent = good ? "" : `${x.whole ? "a whole number " : ""}from ${typed(x, x.lo).toLocaleString("en")} to ${typed(x, x.hi).toLocaleString("en")}`;
+        const v = Number(input.value)*x.times/x.over, good = input.value.trim() !== "" && allowed(x, v);
+        check(input, good);
+        note.textContent = good ? "" : bounds(x);
         if (good) { setting[i] = v; changed(); }
       });
       box.append(el("label", { for: id }, x.label), el("div", { class: "cx-typed" }, input, el("span", { id: id + "-u" }, x.unit), note));
-      return () => { input.value = typed(x, setting[i]); input.setAttribute("aria-invalid", "false"); note.textContent = ""; };
+      return () => { input.value = typed(x, setting[i]); check(input, true); note.textContent = ""; };
     }
     function choice(x, i) {
       const id = `${figure.id}-${i}`, names = x.options.map(([name]) => name);
@@ -129,45 +143,47 @@ addEventListener("DOMContentLoaded", () => {
     const put = S.inputs.map((x, i) => (x.options ? choice : "on" in x ? onoff : field)(x, i));
 
     // the address carries the setting: #name=1_0_8192_50_1, a number as it was typed
-    const address = () => `#${figure.id}=` + setting.map((s, i) => ("times" in S.inputs[i] ? typed(S.inputs[i], s) : s)).join("_");
+    const address = () => setting.map((s, i) => ("times" in S.inputs[i] ? typed(S.inputs[i], s) : s)).join("_");
     function read() {
-      const [id, text] = location.hash.split("=");
-      if (id !== "#" + figure.id || !text) return false;
+      const text = cx.asked(figure.id);
+      if (!text) return false;
       text.split("_").slice(0, S.inputs.length).forEach((t, i) => {
         const x = S.inputs[i], v = "times" in x ? Number(t)*x.times/x.over : Number(t);
-        if (t.trim() !== "" && (x.options ? x.options[v] : "on" in x ? v === 0 || v === 1 : v >= x.lo && v <= x.hi && (!x.whole || v % 1 === 0))) setting[i] = v;
+        if (t.trim() !== "" && (x.options ? x.options[v] : "on" in x ? v === 0 || v === 1 : allowed(x, v))) setting[i] = v;
       });
       return true;
     }
-    function changed() { history.replaceState(null, "", address()); draw(); }
+    function changed() { cx.tell(figure.id, address()); draw(); }
     function draw() {
       const D = numbers(setting), words = sentence(D, setting);
-      given.textContent = settingText(setting);
-      heads.forEach((e, k) => { e.textContent = limit(D, k); });
+      given.textContent = bind(settingText(setting));
+      heads.forEach((e, k) => { e.textContent = bind(limit(D, k)); });
       trs.forEach((tr, r) => {
         tr.classList.toggle("cx-mark", r === D.take);
         tr.querySelector("em").textContent = r === D.take ? "take" : "";
         tr.querySelectorAll("td").forEach((td, k) => {
           const text = cell(D, r, k, setting);
           if (td.cx === text) return;
-          td.cx = td.innerHTML = text;
+          td.cx = text;
+          td.innerHTML = bind(text);
           td.classList.toggle("cx-fail", D.fails[r][k]);
           typeset(td);
         });
       });
-      if (said.cx !== words) { said.cx = said.innerHTML = words; typeset(said); }
+      if (said.cx !== words) { said.cx = words; said.innerHTML = bind(words); typeset(said); }
       figure.classList.toggle("cx-none", D.take < 0);
     }
     const reset = el("button", { type: "button" }, "Reset");
     reset.addEventListener("click", () => {
       setting.splice(0, setting.length, ...start);
-      if (location.hash.startsWith(`#${figure.id}=`)) history.replaceState(null, "", location.pathname + location.search);
+      if (cx.asked(figure.id)) cx.tell(figure.id, null);
       put.forEach((p) => p()); draw();
     });
     given.before(box);
     box.append(reset);
+    said.before(last);
     said.setAttribute("aria-live", "polite");
-    const follow = () => { if (read()) { put.forEach((p) => p()); draw(); requestAnimationFrame(() => figure.scrollIntoView({ block: "start" })); } };
+    const follow = () => { if (read()) { put.forEach((p) => p()); draw(); if (cx.leads(figure.id)) requestAnimationFrame(() => figure.scrollIntoView({ block: "start" })); } };
     put.forEach((p) => p());
     draw();
     follow();
@@ -186,6 +202,17 @@ addEventListener("DOMContentLoaded", () => {
     const v = scale === "log" ? lo*(hi/lo)**x : lo + (hi - lo)*x;
     const r = x <= 0 ? lo : x >= 1 ? hi : whole && Math.abs(v) < 20 ? Math.round(v) : Number(v.toPrecision(2));
     return Math.max(lo, Math.min(hi, r));
+  }
+  // ticks keep apart: all, or every second, or every third that do not touch
+  function apart(ticks) {
+    new ResizeObserver(() => {
+      const all = [...ticks.children];
+      for (let s = 1; s <= all.length; s++) {
+        all.forEach((t, i) => { t.hidden = i % s > 0; });
+        const rows = all.filter((t) => !t.hidden).map((t) => t.getBoundingClientRect());
+        if (rows.every((r, i) => !i || r.left >= rows[i - 1].right + 6)) break;
+      }
+    }).observe(ticks);
   }
   function ask(box) {
     const S = spec(box), name = box.dataset.ask, id = "ask-" + name, ticks = box.querySelector(".cx-ticks");
@@ -206,7 +233,8 @@ addEventListener("DOMContentLoaded", () => {
       tell(name);
     });
     told.addEventListener("click", () => { store.set("told:" + name, "1"); tell(name); });
-    box.querySelector(".cx-range").replaceWith(el("div", { class: "cx-slide" }, el("div", {}, slider, ticks), out));
+    box.querySelector(".cx-range").after(el("div", { class: "cx-slide" }, el("div", {}, slider, ticks), out));    // on paper the range in words
+    apart(ticks);
     box.append(el("p", { class: "cx-keep" }, el("span", {}, "Kept in this browser only; it comes back beside the answer. "), told));
     if (before !== null || store.get("told:" + name)) setTimeout(() => tell(name));      // after all who listen
   }
@@ -214,11 +242,12 @@ addEventListener("DOMContentLoaded", () => {
     const S = spec(box), name = box.dataset.answer, first = box.querySelector("p"), plain = first.innerHTML;
     const strip = box.querySelector(".cx-strip"), rows = [...strip.children], you = el("li", { class: "you" });
     const ask = document.querySelector(`[data-ask="${name}"]`);
+    apart(box.querySelector(".cx-ticks"));
     function draw() {
       const v = kept(name);
       if (v === null) {
         first.innerHTML = plain;
-        if (ask) first.append(el("span", { class: "cx-screen" }, " You have not guessed yet: ", el("a", { href: "#" + ask.id }, "the question is above"), "."));
+        if (ask && !store.get("told:" + name)) first.append(el("span", { class: "cx-screen" }, " You have not guessed yet: ", el("a", { href: "#" + ask.id }, "the question is above"), "."));
         return;
       }
       const ratio = S.truth > 0 && v > 0 ? Math.max(v/S.truth, S.truth/v) : Infinity, side = v > S.truth ? "high" : "low";
