@@ -4,7 +4,8 @@
 
 At 1280 px: visible code cells, the share of the height that is code, where the first picture is, pictures, words (a
 formula is one), sizes of type.
-Then what is wider than its box at 1280, 768 and 375 px and in print, but for code that scrolls and shows its edge.  A star: not yet in three acts.
+Then what is wider than its box at 1280, 768 and 375 px and in print, but for code that scrolls and
+shows its edge.  A star: not yet in three acts.
 """
 import json
 import os
