@@ -310,3 +310,10 @@ def hidden(W, cases, horizon):
             s.text(50 + k*(begin + product/2), y + 50.5, str(c), bold=True, size=SMALL)
         y += 78
     return s
+
+
+def fits(W, bars, capacity):
+    """The bytes that a GPU stores at each number of ranks, against those that it may store."""
+    s = Sketch(W)
+    s.memory(0, bars, capacity, limit="may store")
+    return s
