@@ -30,15 +30,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-os.environ["MPLBACKEND"] = "Agg"
 
 import pytest
+import matplotlib
 import sympy as sp
 
 import capacity
 import capacity.formulas
 from capacity.grammar import REGISTRY
 
+matplotlib.use("Agg")                           # not by the environment: kernels that a test starts would inherit it
 SECONDS = 60
 TESTS = ["tests/test_estimate.py", "tests/test_specs.py"]
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
