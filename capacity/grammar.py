@@ -231,6 +231,20 @@ def formula(*, chapter: str, source: str) -> typing.Callable[[typing.Callable[P,
     return lambda function: Formula(function, chapter, source)
 
 
+def expression(value, what):
+    """The sympy expression of a Formula, an expression or a number; ValueError that begins with `what` for anything else."""
+    import sympy as sp
+    if isinstance(value, Formula):
+        return value.expr
+    try:
+        expr = sp.sympify(value)
+    except (sp.SympifyError, TypeError):
+        expr = None
+    if isinstance(value, str) or not isinstance(expr, (sp.Expr, sp.logic.boolalg.Boolean)):
+        raise ValueError(f"{what} is {value!r}; allowed: formulas, sympy expressions and numbers")
+    return expr
+
+
 def _name(unit):
     return str(unit) or "ratio"
 

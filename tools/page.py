@@ -281,8 +281,6 @@ def page(app, name, template, context, doctree):
     if not body:
         return
     body = exercises(app, name, cards(app, name, body))
-    if "cx-chapters" in body:                                          # a chapter's title and question: one card
-        body = re.sub(r"(<dt.*?</dd>)", r"<div>\1</div>", body, flags=re.S)
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

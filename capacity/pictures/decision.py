@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..grammar import Formula
+from ..grammar import Formula, expression
 from ..units import show
 from . import svg as draw
 from .tables import counted, one, prose
@@ -237,17 +237,9 @@ class Decision:
 
     # ---- reading the arguments -------------------------------------------------------------
     def _expr(self, value, what):
-        import sympy as sp
         if isinstance(value, Formula):
             self._formulas.append(value)
-            return value.expr
-        try:
-            expr = sp.sympify(value)
-        except (sp.SympifyError, TypeError):
-            expr = None
-        if isinstance(value, str) or not isinstance(expr, (sp.Expr, sp.logic.boolalg.Boolean)):
-            raise ValueError(f"{self.name}: {what} is {value!r}; allowed: formulas, sympy expressions and numbers")
-        return expr
+        return expression(value, f"{self.name}: {what}")
 
     def _read_rows(self, rows):
         if isinstance(rows, Mapping) and rows and all(isinstance(v, Mapping) and v for v in rows.values()):

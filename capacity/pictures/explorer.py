@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..grammar import Formula
+from ..grammar import Formula, expression
 from ..units import Unit, show
 from . import graphs
 from .axes import nice_step, rungs, ten
@@ -255,18 +255,9 @@ class Explorer:
 
     # ---- reading the arguments -------------------------------------------------------------
     def _expr(self, value, what):
-        import sympy as sp
         if isinstance(value, Formula):
             self._formulas.append(value)
-            return value.expr
-        try:
-            expr = sp.sympify(value)
-        except (sp.SympifyError, TypeError):
-            expr = None
-        if isinstance(value, str) or not isinstance(expr, (sp.Expr, sp.logic.boolalg.Boolean)):
-            raise ValueError(f"{self.name}: {what} is {value!r}; allowed: formulas, sympy "
-                             "expressions and numbers")
-        return expr
+        return expression(value, f"{self.name}: {what}")
 
     def _color(self, role, what):
         if role not in ROLES:
