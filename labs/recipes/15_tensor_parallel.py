@@ -1,10 +1,12 @@
-"""Tensor parallelism in PyTorch: a feed-forward layer by hand, then a block by the library's plan.
+"""Tensor parallelism in PyTorch: a feed-forward layer by hand, then a model by the library's plan.
 
     torchrun --standalone --nproc-per-node=4 labs/recipes/15_tensor_parallel.py
 
-Both are compared with the same layer on one process, in fp64, and their collectives are counted.
+Both are compared with one process, in fp64, and the collectives of the second are counted.  On NCCL where every process
+has a GPU, else on gloo.
 """
 import copy
+import os
 
 import torch
 import torch.distributed as dist
@@ -14,7 +16,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
                                                parallelize_module)
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, scaled_dot_product_attention, silu
 
 
 # f and g
@@ -44,39 +46,78 @@ def layer(x, w1, w2):                          # my columns, my rows
 # end
 
 
+class Attention(nn.Module):
+    """Causal attention with grouped queries; how many heads it has, the widths of what it holds say."""
+
+    def __init__(self, width, head, kv):
+        super().__init__()
+        self.head, line = head, lambda a, b: nn.Linear(a, b, bias=False)
+        self.wq, self.wk, self.wv, self.wo = line(width, width), line(width, kv*head), line(width, kv*head), line(width, width)
+
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(-1, (-1, self.head)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        y = scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return self.wo(y.transpose(1, 2).flatten(2))
+
+
 class FeedForward(nn.Module):
-    """What stands between a norm and a residual."""
+    """The gated layer of Llama."""
 
     def __init__(self, width, inner):
         super().__init__()
-        self.up, self.down = nn.Linear(width, inner, bias=False), nn.Linear(inner, width, bias=False)
+        self.w1, self.w3 = nn.Linear(width, inner, bias=False), nn.Linear(width, inner, bias=False)
+        self.w2 = nn.Linear(inner, width, bias=False)
 
     def forward(self, x):
-        return self.down(gelu(self.up(x)))
+        return self.w2(silu(self.w1(x))*self.w3(x))
 
 
 class Block(nn.Module):
-    """x + ffn(norm(x)), the half of a transformer block."""
+    """A transformer block, with torchtitan's names."""
 
-    def __init__(self, width, inner):
+    def __init__(self, width, head, kv, inner):
         super().__init__()
-        self.norm, self.ffn = nn.LayerNorm(width), FeedForward(width, inner)
+        self.attention_norm, self.attention = nn.RMSNorm(width), Attention(width, head, kv)
+        self.ffn_norm, self.feed_forward = nn.RMSNorm(width), FeedForward(width, inner)
 
     def forward(self, x):
-        return x + self.ffn(self.norm(x))
+        x = x + self.attention(self.attention_norm(x))
+        return x + self.feed_forward(self.ffn_norm(x))
 
 
-def by_library(block, t):
-    """Cuts the block for t ranks: the eight lines of the chapter."""
+class Model(nn.Module):
+    """Embedding, one block, norm and output head."""
+
+    def __init__(self, words, width, **shape):
+        super().__init__()
+        self.tok_embeddings, self.block = nn.Embedding(words, width), Block(width, **shape)
+        self.norm, self.output = nn.RMSNorm(width), nn.Linear(width, words, bias=False)
+
+    def forward(self, tokens):
+        return self.output(self.norm(self.block(self.tok_embeddings(tokens))))
+
+
+def cut_block(block, mesh):
+    """Cuts a block over the ranks of a mesh: the lines of the chapter."""
     # the library
-    mesh, tokens = init_device_mesh("cpu", (t,)), Shard(1)
-    plan = {"norm": SequenceParallel(),        # (batch, tokens, width)
-            "ffn": PrepareModuleInput(
-                input_layouts=tokens, desired_input_layouts=Replicate()),
-            "ffn.up": ColwiseParallel(),
-            "ffn.down": RowwiseParallel(output_layouts=tokens)}
-    parallelize_module(block, mesh, plan)
+    Col, tokens = ColwiseParallel, Shard(1)    # (batch, tokens, width)
+    row = RowwiseParallel(output_layouts=tokens)
+    gather = PrepareModuleInput(input_layouts=tokens,
+                                desired_input_layouts=Replicate())
+    parallelize_module(block, mesh["tp"], {
+        "*_norm": SequenceParallel(), "attention": gather,
+        "attention.w[qkv]": Col(), "attention.wo": row,
+        "feed_forward": gather, "feed_forward.w[13]": Col(),
+        "feed_forward.w2": row})
     # end
+
+
+def cut_ends(model, mesh):
+    """Cuts the embedding and the head by words; the logits stay parts, as `loss_parallel` takes them."""
+    parallelize_module(model, mesh["tp"], {
+        "tok_embeddings": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+        "norm": SequenceParallel(),
+        "output": ColwiseParallel(input_layouts=Shard(1), output_layouts=Shard(-1))})
 
 
 def by_hand(t, r):
@@ -96,34 +137,44 @@ def by_hand(t, r):
 
 
 def main():
-    dist.init_process_group("gloo")
-    t, r = dist.get_world_size(), dist.get_rank()
-    assert t > 1, "tensor parallelism needs two processes or more: torchrun --nproc-per-node=4"
+    ranks, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
+    gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+    kind = "cuda" if gpus else "cpu"
+    if gpus:
+        torch.cuda.set_device(here)
+    dist.init_process_group("nccl" if gpus else "gloo")
+    assert ranks % 2 == 0 and ranks > 2, "two replicas of two ranks or more: torchrun --nproc-per-node=4"
+    t = ranks//2
+    mesh = init_device_mesh(kind, (2, t), mesh_dim_names=("dp", "tp"))
+    torch.set_default_device(kind)
     torch.set_default_dtype(torch.float64)
     torch.manual_seed(15)                      # the same weights and data on every rank
-    by_hand(t, r)
+    by_hand(ranks, dist.get_rank())
 
-    alone = Block(8, 32)
-    x = torch.randn(2, 3*t, 8)
-    want = alone(x)
+    r = mesh["tp"].get_local_rank()
+    alone = Model(8*t, width=8*t, head=4, kv=t, inner=16*t)
+    tokens = torch.randint(8*t, (2, 3*t))
+    want = alone(tokens)
     want.square().sum().backward()
-    block = copy.deepcopy(alone)
-    by_library(block, t)
-    mine = x.chunk(t, 1)[r].clone().requires_grad_()   # some of the tokens
-    with CommDebugMode() as seen:
-        y = block(mine)
-        y.square().sum().backward()
-    assert torch.allclose(y, want.chunk(t, 1)[r]), "the output"
+    model = copy.deepcopy(alone)
+    cut_block(model.block, mesh)
+    cut_ends(model, mesh)
+    with CommDebugMode() as forward:
+        y = model(tokens)
+    with CommDebugMode() as backward:
+        y.square().sum().backward()            # of the rank's own words
+    assert torch.allclose(y, want.chunk(t, -1)[r]), "the logits"
     grads = dict(alone.named_parameters())
-    for name, p in block.named_parameters():
+    for name, p in model.named_parameters():
         assert isinstance(p.grad, DTensor)
-        if name.startswith("norm"):
+        if "norm" in name:
             assert p.grad.placements[0].is_partial(), "a norm's gradient is a term until it is summed"
         assert torch.allclose(p.grad.full_tensor(), grads[name].grad), name
-    counts = {str(k).split(".")[-1]: n for k, n in seen.get_comm_counts().items()}
-    assert counts == {"all_gather_into_tensor": 2, "reduce_scatter_tensor": 2}, counts
-    if r == 0:
-        print(f"{t} processes: output and gradients agree; forward and backward each one all-gather, one reduce-scatter")
+    counts = [{str(k).split(".")[-1]: n for k, n in seen.get_comm_counts().items()} for seen in (forward, backward)]
+    each = {"all_gather_into_tensor": 3, "reduce_scatter_tensor": 3}       # two of the block, one of the ends
+    assert counts == [each, each], counts
+    if dist.get_rank() == 0:
+        print(f"{ranks} processes: logits and gradients agree; a block sends two all-gathers and two reduce-scatters each way")
     dist.destroy_process_group()
 
 
