@@ -258,6 +258,30 @@ def between_layers(W):
     return s
 
 
+def grid(W, t, nodes=4, size=8, layers=80):
+    """Nodes of GPUs cut into stages of t; the t GPUs of the first stage are coloured, for they share its layers."""
+    s = Sketch(W)
+    slim = narrow(s)
+    w, side = (W - 2 if slim else (W - 26)/2), 26
+    each = size//t
+    deep = layers*t//(nodes*size)
+    for k in range(nodes):
+        x, y = (1, 82*k) if slim else (1 + (w + 24)*(k % 2), 88*(k//2))
+        s.text(x, y + 13, f"node {k}", "start", soft=True, size=SMALL)
+        part = (w - 8*(each - 1))/each
+        for j in range(each):
+            n, left = k*each + j, x + j*(part + 8)
+            s.rect(left, y + 20, part, 54, "other", "other", opacity=.04, line_opacity=.6, radius=8)
+            s.text(left + part/2, y + 36, f"layers {n*deep + 1} to {(n + 1)*deep}", size=SMALL)
+            step = (part - 16)/t
+            for r in range(t):
+                s.sheet(left + 8 + step*r + (step - side)/2, y + 43, side, side, None if n else r)
+                if not n:
+                    s.text(left + 8 + step*(r + .5), y + 61, str(r), bold=True, size=SMALL, halo=True)
+    s.words(0, s.low + 8, W, "A box is a stage. Its four GPUs share each of its layers.", soft=True, size=SMALL)
+    return s
+
+
 def nodes(W, inside, outside, n=2, size=8):
     """Two nodes: eight GPUs on NVLink each, and a network card for each GPU."""
     s = Sketch(W)
@@ -294,7 +318,7 @@ def hidden(W, cases, horizon):
         for row, name in enumerate(("links", "math")):
             s.text(0, y + 19 + 32*row, name, "start", soft=True, size=SMALL)
             s.line(f"M48 {y + 28 + 32*row}H{W}", weight=1, opacity=.18)
-        done = 0
+        done, waited = 0, []
         for c in range(t):
             if c:
                 x = 50 + k*travel*(c - 1)
@@ -302,12 +326,17 @@ def hidden(W, cases, horizon):
                 s.text(x + k*travel/2, y + 18.5, str(c), bold=True, size=SMALL)
             begin = max(done, travel*c)
             if begin > done + 1e-9:
+                waited.append(begin - done)
                 s.rect(50 + k*done, y + 34, k*(begin - done) - 1.5, 24, "", "limit", dash="3 3", radius=3)
                 if k*(begin - done) > 38:
                     s.text(50 + k*(begin + done)/2, y + 50.5, "waits", soft=True, size=SMALL)
             done = begin + product
             s.rect(50 + k*begin, y + 34, k*product - 1.5, 24, "compute", "", opacity=.45, radius=3)
             s.text(50 + k*(begin + product/2), y + 50.5, str(c), bold=True, size=SMALL)
+            end = begin + product
+        if waited and k*max(waited) <= 38:                             # no room inside: said once, behind the last
+            s.rect(50 + k*end + 12, y + 34, 16, 24, "", "limit", dash="3 3", radius=3)
+            s.text(50 + k*end + 34, y + 50.5, "waits", "start", soft=True, size=SMALL)
         y += 78
     return s
 
