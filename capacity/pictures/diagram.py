@@ -627,10 +627,9 @@ class Sketch:
         text = f"{limit} {show(capacity, unit)}"
         edge, half = x0 + w*capacity/hi, room(text, LEAST, True)/2
         self.text(min(max(edge, half), self.W - half), at + 12, text, color="limit", bold=True, size=LEAST)
-        top = at + 18
-        at = top + 4
+        at += 22
         numbers = {p: k + 1 for k, p in enumerate(dict.fromkeys(p for parts in bars.values() for p, _, _ in parts))}
-        titles, digits = [], []
+        titles, digits, beside = [], [], []
         for name, parts in bars.items():
             fits = "" if totals[name] <= capacity else f", {show(totals[name] - capacity, unit)} too much"
             said = f"{show(totals[name], unit)}{fits}"
@@ -643,9 +642,10 @@ class Sketch:
                     digits.append((edge + 12 if near and q.right > edge + 20 else edge - 12 if near and q.x < edge - 20
                                    else q.cx, q.cy + 4.8, str(numbers[part])))
                 x += w*v/hi
+            beside.append(f"M{edge:.1f} {at - 3:.1f}v36")           # the titles between the bars stay whole
             at += 42
-        self.line(f"M{edge:.1f} {top}V{at - 6:.1f}", "paper", 5)
-        self.line(f"M{edge:.1f} {top}V{at - 6:.1f}", "limit", 2.5, dash="6 4")
+        self.line("".join(beside), "paper", 5)
+        self.line("".join(beside), "limit", 2.5, dash="6 4")
         for v, words in titles:
             self.text(x0, v, words, "start", bold=True, halo=True)
         for u, v, k in digits:
