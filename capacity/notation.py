@@ -106,7 +106,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     mean_load=(r"\mu", "tokens that an expert receives, on average"),
     routed_tokens=("T", "tokens that one device routes at a time"),
     matrices=(r"n_{\mathrm{mat}}", "matrices of a feed-forward block"),
-    copies=(r"\kappa", "copies of a token that cross a link, one way"),
+    copies=(r"\kappa", "copies of a token that cross a link, one way, or that experts take"),
     node_limit=("M", "nodes that a token may visit"),
     # matrices
     rows=("r", "rows of the left matrix"),
@@ -132,6 +132,12 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     layer_bytes=(r"A_{\ell}", "bytes of one layer's activations"),
     interval_layers=("k", "layers between stored inputs"),
     recompute=(r"r_{\mathrm{c}}", "share of the forward pass that is done twice"),
+    query_width=(r"H_{\mathrm{q}}", "numbers in the queries of one token, rotated parts included"),
+    value_width=(r"H_{\mathrm{v}}", "numbers in the outputs of one token's heads"),
+    q_rank=(r"r_{\mathrm{q}}", "width of the query bottleneck"),
+    kv_rank=(r"r_{\mathrm{kv}}", "width of the key-value bottleneck"),
+    shared_ffn=(r"H_{\mathrm{s}}", "width of all shared experts together"),
+    end_params=(r"\Psi_{\mathrm{V}}", "parameters of the matrix at one end of the model"),
     # overlap
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),

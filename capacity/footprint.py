@@ -1,0 +1,467 @@
+"""The memory of one training step: bytes by named part, on the device and at the instant that need most.
+
+Which tensors a layer keeps is a table (`activation_table`); what a parameter costs is a `Policy`; what a library keeps
+beyond what the derivatives read is a `Kernels`. Formulas are those of `capacity.formulas`; this file only says which.
+"""
+import functools
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from . import specs
+from .algebra import ceil, floor, is_symbolic, maximum, minimum, where
+from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered_bytes, in_flight_chunks,
+                       logit_bytes, model_state_bytes, padded_copies, recompute_bytes, routed_working_bytes,
+                       score_bytes_per_layer)
+from .hardware import Accelerator, Cluster
+from .layout import Layout
+from .transformer import Transformer
+
+PARTS = "weights", "grads", "optimizer", "gathered", "activations", "head", "working", "placeholders", "workspace"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Bytes of model state per parameter, and what they are.
+
+    weight, grad, optimizer   bytes per parameter; the optimizer's include a master copy where there is one
+    copy   bytes per parameter of the weights that a device computes with while it shards its own (zero 3)
+    """
+    name: str
+    weight: Any
+    grad: Any
+    optimizer: Any
+    copy: Any = 2
+    note: str = ""
+
+    def __post_init__(self):
+        specs.at_least(0, weight=self.weight, grad=self.grad, optimizer=self.optimizer, copy=self.copy)
+
+    @property
+    def total(self):
+        """Bytes per parameter of a model that nobody shares."""
+        return self.weight + self.grad + self.optimizer
+
+
+@functools.cache
+def policies():
+    """The policies of the book by name, {name: Policy}."""
+    return specs.Facts({p.name: p for p in (
+        Policy(name="fp32", weight=4, grad=4, optimizer=8, copy=4, note="Adam in single precision: two moments"),
+        Policy(name="mixed", weight=2, grad=2, optimizer=12, note="16-bit weights and gradients, fp32 master and two moments"),
+        Policy(name="megatron", weight=2, grad=4, optimizer=12, note="gradients summed in fp32, and kept nowhere else"),
+        Policy(name="separate", weight=2, grad=6, optimizer=12, note="16-bit gradients, and an fp32 sum of them"),
+        Policy(name="fsdp", weight=4, grad=4, optimizer=8, note="fp32 shards that are the master; 16-bit copies of a layer at a time"),
+        Policy(name="fp8", weight=4, grad=4, optimizer=12, note="16-bit weights, and in eight bits each weight twice, along rows "
+               "and along columns; gradients summed in fp32"),
+        Policy(name="adam8", weight=2, grad=2, optimizer=6, note="fp32 master, two moments of one byte"),
+        Policy(name="momentum", weight=2, grad=4, optimizer=8, note="fp32 master and one moment, as Muon keeps"))})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels:
+    """What a library keeps: the choices that the shape of a model leaves open.
+
+    masks        True for dropout as in GPT-2: two masks of one byte per element
+    eager        True where SwiGLU runs as two operations, each of which keeps what it reads
+    per_logit    bytes per logit when the backward pass begins
+    per_element  (replicated, sharded) bytes per element of the residual stream instead of a table of tensors, or None
+    capacity     what an expert takes over its even share, rounded up to whole tokens; None for an even share, unpadded
+    router       bytes per token and expert that the router keeps
+    exchange     True where context-parallel ranks exchange heads for positions, and keep the heads' outputs twice
+    working      True to count what the passes hold at the instant of the peak besides what was saved
+    placeholders   True where gradients of weights are summed in place, and a 16-bit tensor of each different shape of
+                 weight, allocated once, is handed back instead of them
+    workspace    bytes of one workspace of matrix products; streams, as many of them for experts' grouped products
+    head_workspace   bytes of the framework's own workspaces, which the output head uses
+    """
+    name: str
+    masks: bool = False
+    eager: bool = False
+    per_logit: Any = 10
+    per_element: tuple | None = None
+    capacity: Any = None
+    router: Any = 4
+    exchange: bool = False
+    working: bool = False
+    placeholders: bool = False
+    workspace: Any = 0
+    streams: Any = 0
+    head_workspace: Any = 0
+    source: str = "derived"
+    note: str = ""
+
+
+@functools.cache
+def kernels():
+    """The named Kernels of the book, {name: Kernels}.
+
+    textbook  an operation saves what its derivative reads, and nobody holds anything else; fused attention and SwiGLU
+    eager     the same with SwiGLU in two operations
+    dropout   the same with dropout masks
+    34 bytes  of each element of the residual stream, whatever the model: chapter 6's estimate
+    megatron  Megatron-LM 23e00ed096 with Transformer Engine 2.11 and PyTorch 2.10, without recomputation
+    """
+    return specs.Facts({k.name: k for k in (
+        Kernels(name="textbook"), Kernels(name="eager", eager=True), Kernels(name="dropout", masks=True),
+        Kernels(name="34 bytes", per_element=(10, 24), per_logit=6, source="korthikanti2022"),
+        Kernels(name="megatron", per_logit=2, capacity=1, router=20, exchange=True, working=True, placeholders=True,
+                workspace=32*2**20, streams=4, head_workspace=2*(2*2**22 + 16*2**13), source="simumax2026",
+                note="The fused cross-entropy writes the logits' gradient over the logits. Router: two fp32 softmaxes, 16-bit "
+                     "probabilities, two masks, a map of 32-bit rows there and back. Workspaces: 32 MiB of Transformer "
+                     "Engine from Hopper on; PyTorch's default, 2 of 4 MiB and 16 of 8 KiB, in each of two threads."))})
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One tensor that a layer keeps for the backward pass.
+
+    bytes    per token of a micro-batch, on a device that shares nothing
+    shared   "tensor" where the tensor-parallel ranks share it, "sequence" where they do so only if the layout is
+             sequence-parallel
+    """
+    block: str
+    name: str
+    bytes: Any
+    shared: str
+
+    def on(self, layout):
+        """Bytes per token on a device of the layout."""
+        return self.bytes/(layout.tp if self.shared == "tensor" else layout.seq_ranks)
+
+
+def activation_table(model, *, kernels="textbook", sparse=None, copies=None, cp=1):
+    """What one layer of the model keeps for the backward pass, tensor by tensor: a tuple of Saved.
+
+    sparse   True for a layer with experts, False for one with the dense block; by default the kind that most layers are
+    copies   of a token that experts take, by default as many as the token visits
+    cp       context-parallel ranks, of which some kernels keep more
+    Bytes are per token. Numbers and symbols go through alike.
+    """
+    kernels = _named(kernels, globals()["kernels"](), Kernels, "kernels")
+    _demand(Transformer, model=model)
+    sparse = bool(model.experts) if sparse is None else sparse
+    if sparse and not model.experts:
+        raise ValueError(f"sparse = {sparse!r}, and {model.name or 'the model'} has no experts; allowed: False")
+    if kernels.per_element:
+        raise ValueError(f"kernels = {kernels.name!r} are bytes per element; allowed: kernels that name tensors")
+    attention = [*_norm(model, "layer input"), *_heads(model, kernels, cp)]
+    block = [*_norm(model, "block input"), *(_experts(model, kernels, copies) if sparse else _dense(model, kernels))]
+    mask = [("dropout mask", model.hidden, "sequence")] if kernels.masks else []
+    return tuple([Saved("attention", *row) for row in attention + mask]
+                 + [Saved("feed-forward", *row) for row in block + mask])
+
+
+def _norm(model, name):
+    return ((name, 2*model.hidden, "sequence"), ("norm output", 2*model.hidden, "sequence"),
+            ("norm statistics", 4*model.norm, "sequence"))
+
+
+def _heads(model, kernels, cp):
+    """Rows of what lies between the norm and the output projection."""
+    key_width = model.kv_width
+    if latent := model.latent:
+        key_width = model.query_width                           # expanded: every head has its own, rotated part and all
+        for name, rank in (("query bottleneck", latent.q_rank), ("key-value bottleneck", latent.kv_rank)):
+            yield name, 2*rank, "sequence"
+            yield f"{name}, normed", 2*rank, "sequence"
+        yield "bottlenecks' norm statistics", 2*4*model.norm, "sequence"
+    yield "queries", 2*model.query_width, "tensor"
+    yield "keys", 2*key_width, "tensor"
+    yield "values", 2*(model.value_width if latent else model.kv_width), "tensor"
+    yield "head outputs", 2*model.value_width, "tensor"
+    if kernels.exchange:
+        yield "head outputs, exchanged", minimum(cp - 1, 1)*2*model.value_width, "tensor"
+    yield "log-sum-exp", 4*model.heads, "tensor"
+
+
+def _dense(model, kernels):
+    """Rows of a dense feed-forward block behind its norm."""
+    yield "into the non-linearity", 2*(1 + model.gated)*model.ffn, "tensor"
+    if kernels.eager:
+        yield "gate behind its function", 2*model.gated*model.ffn, "tensor"
+    yield "out of the non-linearity", 2*model.ffn, "tensor"
+
+
+def _experts(model, kernels, copies):
+    """Rows of router, routed and shared experts behind their norm."""
+    e = model.experts
+    copies = e.active if copies is None else copies
+    yield "router", kernels.router*e.count, "sequence"
+    yield "copies", 2*copies*model.hidden, "sequence"
+    yield "copies, into the non-linearity", 2*(1 + model.gated)*copies*e.ffn, "sequence"
+    yield "copies, out of the non-linearity", 2*copies*e.ffn, "sequence"
+    yield "shared experts, into the non-linearity", 2*(1 + model.gated)*e.shared*e.ffn, "tensor"
+    yield "shared experts, out of the non-linearity", 2*e.shared*e.ffn, "tensor"
+
+
+@dataclass(frozen=True)
+class Instant:
+    """Bytes by part on one stage at one instant; what is not there is 0.
+
+    name   "the last layer": the last layer of the stage runs, and what all layers of all micro-batches in flight saved
+           is there;  "the head": the backward pass begins at the logits
+    """
+    stage: Any
+    name: str
+    parts: specs.Facts
+
+    @property
+    def total(self):
+        """Bytes altogether."""
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of one training step on the device that needs most, at the instant at which it does.
+
+    parts         {part: bytes}, with these parts, each an attribute too:
+    weights, grads, optimizer   the model state, as shared as the layout says
+    gathered      whole weights on a device that shards them, and a gradient before it is scattered
+    activations   what the layers keep for the backward pass, all micro-batches in flight
+    head          input and output of the last norm, logits
+    working       what the passes hold besides, where the kernels say that it is counted
+    placeholders  tensors that stand for gradients of weights, where the library has them
+    workspace     workspaces and buffers that stay
+    instants      all that were compared: each stage that may need most, at each Instant that may be the greatest
+    """
+    instants: tuple = field(repr=False)
+
+    def __getattr__(self, name):
+        if name in PARTS:
+            return self.parts[name]
+        raise AttributeError(f"a Footprint has no {name!r}; parts: {', '.join(PARTS)}")
+
+    @functools.cached_property
+    def total(self):
+        """Bytes of the greatest instant."""
+        return functools.reduce(_greater, [instant.total for instant in self.instants])
+
+    @functools.cached_property
+    def parts(self):
+        """Bytes by part at the greatest instant, {part: bytes}."""
+        best, *others = self.instants
+        parts, top = best.parts, best.total
+        for other in others:
+            higher = other.total > top
+            parts = {name: parts[name] if parts[name] is other.parts[name] else where(higher, other.parts[name], parts[name])
+                     for name in PARTS}
+            top = _greater(top, other.total)
+        return specs.Facts(parts)
+
+    @property
+    def worst(self):
+        """The greatest Instant; of numbers, not of arrays and symbols."""
+        return max(self.instants, key=lambda instant: instant.total)
+
+    @property
+    def stages(self):
+        """Bytes of each stage at its greatest instant, {stage: bytes}; of numbers."""
+        return {stage: max(instant.total for instant in self.instants if instant.stage == stage)
+                for stage in sorted({instant.stage for instant in self.instants})}
+
+    def fits(self, device, share=1):
+        """Whether it fits into this share of a device's memory: True or False, an array, or a condition on symbols."""
+        _demand(Accelerator, device=device)
+        return self.total <= share*device.memory
+
+
+def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook", units=2):
+    """The Footprint of a training step: model on cluster under layout, in sequences of seq_len tokens.
+
+    policy    name or Policy: bytes of state per parameter, see `policies`
+    kernels   name or Kernels: which tensors a layer keeps, and what a library adds, see `kernels`
+    units     whole layers that a device with sharded weights holds at a time
+
+    Stages hold consecutive layers; where these do not divide, the stage that needs most has one more than its share.
+    Experts are whole on a device (`ep` ranks share them), and routing is balanced. With recomputation, the one layer that
+    has been recomputed counts at the last layer, not at the head.
+    Numbers, arrays and symbols go through alike. TypeError for a model, cluster or layout that is none; ValueError for an
+    unknown name, a sequence below one token, and an illegal layout, with the sentences of `Layout.check`.
+    """
+    _demand(Transformer, model=model)
+    _demand(Cluster, cluster=cluster)
+    _demand(Layout, layout=layout)
+    specs.at_least(1, seq_len=seq_len)
+    layout.demand_legal(model, cluster)
+    policy = _named(policy, policies(), Policy, "policy")
+    kernels = _named(kernels, globals()["kernels"](), Kernels, "kernels")
+    *stages, last = (_Stage(model, layout, seq_len, policy, kernels, units, stage) for stage in _stages(model, layout))
+    return Footprint((*(stage.last_layer() for stage in stages), *last.instants()))
+
+
+def _piece(model, layout):
+    """Layers of the fullest piece of a pipeline."""
+    return ceil(model.layers/(layout.pp*layout.chunks))
+
+
+def _stages(model, layout):
+    """The stages that may need most: all of a pipeline of numbers, else the first, the last and where dense layers end."""
+    if isinstance(layout.pp, Real):
+        return range(int(layout.pp))
+    last = layout.pp - 1
+    dense = model.experts.dense/_piece(model, layout) if model.experts else 0
+    return [0, minimum(floor(dense), last), minimum(ceil(dense), last), last] if model.experts else [0, last]
+
+
+class _Stage:
+    """What one stage of a pipeline holds. The arguments are those of `memory`; dense, sparse: its layers of each kind."""
+
+    def __init__(self, model, lay, seq_len, policy, kernels, units, stage):
+        self.model, self.lay, self.seq_len, self.policy, self.kernels = model, lay, seq_len, policy, kernels
+        self.units, self.stage = units, stage
+        self.first, self.last = 1 - minimum(stage, 1), 1 - minimum(lay.pp - 1 - stage, 1)       # 1 where it is, else 0
+        self.tokens = lay.microbatch*seq_len/lay.cp             # of a micro-batch, on one device
+        self.stored = 2*self.tokens*model.hidden/lay.seq_ranks  # the input of a layer, 16 bits
+        self.end = model.vocab*model.hidden/lay.tp              # the matrix at one end of the model
+        piece, e = _piece(model, lay), model.experts
+        self.dense = minimum(maximum(e.dense - stage*piece, 0), piece) if e else piece*lay.chunks
+        self.sparse = piece*lay.chunks - self.dense if e else 0
+        self.copies = e and e.active
+        if e and kernels.capacity is not None:
+            self.copies = padded_copies(self.tokens/lay.seq_ranks, e.active, e.count, factor=kernels.capacity)
+
+    def last_layer(self):
+        """The Instant at which all layers have saved what they save."""
+        return Instant(self.stage, "the last layer", self.parts(layer=1))
+
+    def instants(self):
+        """Of the last stage: the head, and where it may need more, the last layer."""
+        if self.kernels.working or not _is(self.lay.recompute, 0):
+            yield self.last_layer()
+        yield Instant(self.stage, "the head", self.parts(layer=0))
+
+    def parts(self, layer):
+        """Bytes by part, with the last layer's own needs or with the head's."""
+        p, k = self.policy, self.kernels
+        return specs.Facts(
+            weights=self.state(weight=p.weight), grads=self.state(grad=p.grad), optimizer=self.state(optimizer=p.optimizer),
+            gathered=self.gathered(), activations=self.activations(layer), head=0 if layer else self.head(),
+            working=(self.working() if layer else self.last*2*self.tokens*self.model.hidden) if k.working else 0,
+            placeholders=self.placeholders() if k.placeholders else 0, workspace=self.workspace() if k.workspace else 0)
+
+    # ---- state -------------------------------------------------------------------------------
+    def state(self, **nbytes):
+        """Bytes of one kind of state."""
+        model, lay = self.model, self.lay
+        ends = self.first + self.last - self.first*self.last*model.tied
+        own = (self.dense*self.layer_params(False) + self.sparse*self.layer_params(True) + ends*self.end
+               + self.first*model.positions*model.hidden + self.last*model.norm*model.hidden)
+        nbytes = dict(weight=0, grad=0, optimizer=0) | nbytes
+        ranks = dict(weight_ranks=lay.weight_ranks, grad_ranks=lay.grad_ranks, optimizer_ranks=lay.optimizer_ranks)
+        mine = model_state_bytes(own, **nbytes, **ranks)
+        if not model.experts:
+            return mine
+        theirs = dict(weight_ranks=3, grad_ranks=2, optimizer_ranks=1)          # the stage of ZeRO that shares them
+        theirs = {name: lay.expert_replicas if lay.zero >= zero else 1 for name, zero in theirs.items()}
+        return mine + self.sparse*model_state_bytes(self.expert_params, **nbytes, **theirs)
+
+    def layer_params(self, sparse):
+        """Parameters of a layer on one tensor rank, without its routed experts."""
+        model, lay, e = self.model, self.lay, self.model.experts
+        if sparse and not e:
+            return 0
+        if latent := model.latent:
+            whole = model.hidden*(latent.q_rank + model.cache_width)            # every rank has the bottlenecks
+            attention = whole + (model.attention_matmul - whole)/lay.tp
+        else:
+            pair = 2*model.hidden*model.kv_width                                # a key-value head is whole on a rank
+            attention = (model.attention_matmul - pair)/lay.tp + pair/minimum(lay.tp, model.kv_heads)
+        router = e.count*(model.hidden + e.bias) if sparse else 0
+        return attention + router + model.layer_small + (e.shared*model.expert_matmul if sparse else model.ffn_matmul)/lay.tp
+
+    @property
+    def expert_params(self):
+        """Parameters of the routed experts of a layer on one device."""
+        return self.model.experts.count*self.model.expert_matmul/self.lay.ep
+
+    def gathered(self):
+        """Bytes of whole weights and gradients that are not kept."""
+        if self.lay.zero < 2:
+            return 0
+        layer = self.layer_params(True) + self.expert_params if self.model.experts else self.layer_params(False)
+        weight = self.policy.copy if self.lay.zero == 3 else 0
+        return gathered_bytes(layer, self.end, weight, self.policy.grad, units=self.units)
+
+    # ---- activations -------------------------------------------------------------------------
+    def activations(self, layer):
+        """Bytes that the layers keep for all micro-batches in flight, and what the last one has recomputed."""
+        lay, share = self.lay, self.lay.recompute
+        dense, sparse = self.layer_bytes(False), self.layer_bytes(True)
+        kept = sum(n*(share*self.stored + (1 - share)*nbytes) for n, nbytes in ((self.dense, dense), (self.sparse, sparse)))
+        copies = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, self.stage)/lay.chunks
+        return recompute_bytes(copies, 1, kept, layer*share*maximum(dense, sparse))
+
+    def layer_bytes(self, sparse):
+        """Bytes that one layer keeps of one micro-batch."""
+        model, lay, k = self.model, self.lay, self.kernels
+        if sparse and not model.experts:
+            return 0
+        scores = lay.scores*score_bytes_per_layer(self.tokens, self.seq_len, model.heads, lay.tp)
+        if k.per_element:
+            replicated, sharded = k.per_element
+            return scores + activation_bytes_per_layer(self.tokens, model.hidden, lay.tp, lay.seq_ranks,
+                                                       replicated=replicated, sharded=sharded)
+        rows = activation_table(model, kernels=k, sparse=sparse, copies=self.copies, cp=lay.cp)
+        return scores + self.tokens*sum(row.on(lay) for row in rows)
+
+    def head(self):
+        """Bytes of the last norm's input, output and statistics, and of the logits."""
+        model, lay, k = self.model, self.lay, self.kernels
+        norm = 0 if k.per_element else sum(row[1] for row in _norm(model, ""))*self.tokens/lay.seq_ranks
+        return self.last*(norm + logit_bytes(self.tokens, model.vocab, lay.tp, per_logit=k.per_logit))
+
+    # ---- what a library adds -----------------------------------------------------------------
+    def working(self):
+        """Bytes above what was saved while the last layer runs: forward with experts, backward without."""
+        model, lay = self.model, self.lay
+        dense = gated_working_bytes(self.tokens, model.hidden, model.ffn, lay.tp, lay.seq_ranks)
+        if not model.experts:
+            return dense
+        sparse = minimum(self.sparse, 1)
+        return sparse*routed_working_bytes(self.tokens, model.hidden, self.copies, lay.seq_ranks) + (1 - sparse)*dense
+
+    def placeholders(self):
+        """Bytes of one 16-bit tensor for each shape of weight on the stage, head included, embedding and router not."""
+        model, lay, e = self.model, self.lay, self.model.experts
+        attention = self.layer_params(False) - model.ffn_matmul/lay.tp - model.layer_small
+        n = attention + minimum(self.dense, 1)*model.ffn_matmul/lay.tp + self.last*self.end
+        if e:
+            other = minimum(lay.tp - 1, 1) if e.shared == 1 else e.shared       # a whole shared expert has a routed one's shape
+            n = n + minimum(self.sparse, 1)*(1 + other/lay.tp)*model.expert_matmul
+        return 2*n
+
+    def workspace(self):
+        """Bytes of the workspaces of matrix products, and of the whole sequence's head input where ranks share it."""
+        lay, k = self.lay, self.kernels
+        whole = minimum(lay.seq_ranks - 1, 1)*2*self.tokens*self.model.hidden
+        return k.workspace*(1 + minimum(self.sparse, 1)*k.streams) + self.last*(k.head_workspace + whole)
+
+
+def _greater(a, b):
+    """The larger of two; of two expressions without asking sympy which one it is, which can take minutes."""
+    if is_symbolic(a) or is_symbolic(b):
+        from sympy import Max
+        return Max(a, b, evaluate=False)
+    return maximum(a, b)
+
+
+def _is(value, number):
+    """Whether a value is a number, and this one; False for arrays and symbols."""
+    return isinstance(value, Real) and value == number
+
+
+def _demand(kind, **values):
+    """Raise TypeError, naming it, for a value that is not of this kind."""
+    example = {Transformer: 'model("llama3-70b")', Cluster: 'cluster("dgx-h100", 512)', Accelerator: 'accelerator("h100-sxm")',
+               Layout: "Layout(batch=512, dp=64, tp=8)"}
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} = {value!r}; allowed: {'an' if kind is Accelerator else 'a'} {kind.__name__}, "
+                            f"such as {example[kind]}")
+
+
+def _named(value, known, kind, what):
+    """The entry that a name or an entry means."""
+    return value if isinstance(value, kind) else specs.pick(known, value, what)
