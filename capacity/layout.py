@@ -68,6 +68,11 @@ class Layout:
         return self.dp*self.cp
 
     @property
+    def expert_replicas(self):
+        """Ranks that hold the same experts before anything is sharded; tensor ranks hold whole experts."""
+        return self.dp*self.cp*self.tp/self.ep
+
+    @property
     def weight_ranks(self):
         """Ranks that share one part's weights."""
         return self.replicas if self.zero >= 3 else 1

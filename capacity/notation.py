@@ -132,6 +132,11 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     layer_bytes=(r"A_{\ell}", "bytes of one layer's activations"),
     interval_layers=("k", "layers between stored inputs"),
     recompute=(r"r_{\mathrm{c}}", "share of the forward pass that is done twice"),
+    query_width=(r"H_{\mathrm{q}}", "numbers in the queries of one token, rotated parts included"),
+    value_width=(r"H_{\mathrm{v}}", "numbers in the outputs of one token's heads"),
+    q_rank=(r"r_{\mathrm{q}}", "width of the query bottleneck"),
+    kv_rank=(r"r_{\mathrm{kv}}", "width of the key-value bottleneck"),
+    shared_ffn=(r"H_{\mathrm{s}}", "width of all shared experts together"),
     # overlap
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),

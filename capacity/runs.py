@@ -9,8 +9,8 @@ import numpy as np
 from . import specs
 from .hardware import Cluster, accelerator, cluster
 from .layout import Layout
-from .transformer import Transformer
-from .units import GB, TB
+from .transformer import Transformer, model
+from .units import GB, TB, MiB
 
 # accelerator of the table -> (device, cluster whose links its nodes have)
 MACHINES = {"A100-40GB": ("a100-40gb", "dgx-a100"), "A100-80GB": ("a100-80gb", "dgx-a100"),
@@ -25,6 +25,7 @@ SOURCES = {                                         # source of the table -> key
     "narayanan-2021": "narayanan2021", "nvidia-megatron-lm": "megatron-lm-2020",
     "pytorch-torchtitan": "torchtitan", "stas-ml-engineering": "bekman-upgrade"}
 RECOMPUTE = {"none": 0, "selective": 0, "full": 1}      # selective: which part is not in the table
+MEMORY, PADDING = "simumax2026", 128                    # its source; Megatron-LM pads the vocabulary to this times tp
 TEXTS = ("name", "model", "training_set", "manifest", "commit")         # of scaling_runs.csv
 NIC = re.compile(r"(?:(\d+)x)?([\d.]+) ([GT])b/s.*per (node|GPU)")
 
@@ -45,6 +46,39 @@ class PublishedRun:
     seq_len: int
     seconds: float
     row: specs.Facts = field(repr=False, hash=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRun:
+    """One training step whose memory its owners measured on each of eight devices.
+
+    key        `case` of specs/memory_runs.csv;  row  the row itself, texts
+    model      the shape that ran: few layers, a vocabulary padded as the library pads it
+    allocated  greatest peak of allocated bytes over the devices, least  the least of their peaks
+    reserved   greatest peak of bytes that the allocator took from the device
+    seconds    one optimizer step
+    """
+    key: str
+    source: str
+    model: Transformer
+    cluster: Cluster
+    layout: Layout
+    seq_len: int
+    allocated: float
+    least: float
+    reserved: float
+    seconds: float
+    row: specs.Facts = field(repr=False, hash=False)
+
+
+@functools.cache
+def memory_runs():
+    """The 21 runs of specs/memory_runs.csv as MemoryRuns (simumax2026, commit 4dcaae513b, read on 2026-11-21).
+
+    Nine layouts, some with several numbers of micro-batches: Llama and DeepSeek layers on eight B200s under Megatron-LM.
+    """
+    with open(specs.HERE/"memory_runs.csv", newline="", encoding="utf-8") as file:
+        return tuple(_memory_run(specs.Facts(row)) for row in csv.DictReader(file))
 
 
 @functools.cache
@@ -100,6 +134,24 @@ def _run(row):
     return PublishedRun(key=row["row_id"], source=SOURCES[row["source"]], model=shape,
                cluster=_machine(row), layout=layout, seq_len=count("seq_len"),
                seconds=float(row["d_step_s"]), row=row)
+
+
+def _memory_run(row):
+    def count(name):
+        return int(row[name])
+    whole = model(row["model"])
+    multiple = PADDING*count("tp")
+    shape = replace(whole, name=f"{whole.name}, {row['layers']} layers", key="", source=MEMORY, published={},
+                    layers=count("layers"), kv_heads=count("kv_heads"),
+                    vocab=-(-(whole.vocab + 1)//multiple)*multiple,        # the tokenizer adds an end of document
+                    experts=whole.experts and replace(whole.experts, dense=count("dense_layers"), bias=0))
+    layout = Layout(batch=count("dp")*count("microbatch")*count("microbatches"), microbatch=count("microbatch"),
+                    dp=count("dp"), tp=count("tp"), pp=count("pp"), cp=count("cp"), ep=count("ep"), zero=1,
+                    sequence_parallel=count("tp") > 1)
+    return MemoryRun(key=row["case"], source=MEMORY, model=shape, cluster=cluster("dgx-b200", count("devices")),
+                     layout=layout, seq_len=count("seq_len"), allocated=float(row["peak_allocated_mib_max"])*MiB,
+                     least=float(row["peak_allocated_mib_min"])*MiB, reserved=float(row["peak_reserved_mib_max"])*MiB,
+                     seconds=float(row["step_ms"])*1e-3, row=row)
 
 
 def _machine(row):

@@ -1,9 +1,9 @@
 """Memory: model state and activations."""
 from __future__ import annotations
 
-from ..algebra import sqrt
+from ..algebra import minimum, sqrt
 from ..grammar import formula
-from ..units import Bytes, Count, Ratio
+from ..units import Bytes, Count, Index, Ratio
 
 
 @formula(chapter="01-scale-imperative", source="rajbhandari2020")
@@ -54,3 +54,73 @@ def activation_traffic(layer_bytes: Bytes, recompute: Ratio, *, passes: Ratio = 
     written and read; a recomputed one is written and read once more.
     """
     return (passes + again*recompute)*layer_bytes
+
+
+# what one token of one layer keeps, when every operation saves exactly what its derivative reads
+@formula(chapter="19-memory-equation", source="derived")
+def attention_saved_bytes(hidden: Count, attention_width: Count, kv_width: Count, heads: Count, tp: Count = 1,
+                          seq_ranks: Count = 1, *, half: Bytes = 2, single: Bytes = 4) -> Bytes:
+    """Bytes per token that norm, projections and a fused attention kernel save, in 16 bits.
+
+    Input and output of the norm, queries, keys, values, the output of the heads; in 32 bits one number of the norm
+    and one a head, the logarithm of its sum.
+    """
+    return ((2*half*hidden + single)/seq_ranks
+            + (2*half*attention_width + 2*half*kv_width + single*heads)/tp)
+
+
+@formula(chapter="19-memory-equation", source="derived")
+def gated_saved_bytes(hidden: Count, ffn: Count, tp: Count = 1, seq_ranks: Count = 1,
+                      *, half: Bytes = 2, single: Bytes = 4) -> Bytes:
+    """Bytes per token that norm and a gated feed-forward block save: gate, up and their product in 16 bits."""
+    return (2*half*hidden + single)/seq_ranks + 3*half*ffn/tp
+
+
+@formula(chapter="19-memory-equation", source="derived")
+def latent_saved_bytes(hidden: Count, q_rank: Count, kv_rank: Count, query_width: Count, value_width: Count,
+                       heads: Count, tp: Count = 1, seq_ranks: Count = 1, *, half: Bytes = 2, single: Bytes = 4) -> Bytes:
+    """Bytes per token that norm and multi-head latent attention save, heads expanded for a fused kernel.
+
+    Input and output of three norms; queries and keys with their rotated parts, values, the output of the heads.
+    """
+    return ((2*half*(hidden + q_rank + kv_rank) + 3*single)/seq_ranks
+            + (2*half*query_width + 2*half*value_width + single*heads)/tp)
+
+
+@formula(chapter="19-memory-equation", source="derived")
+def routed_saved_bytes(hidden: Count, ffn: Count, active: Ratio, experts: Count, shared_ffn: Ratio = 0, tp: Count = 1,
+                       seq_ranks: Count = 1, *, half: Bytes = 2, single: Bytes = 4) -> Bytes:
+    """Bytes per token that norm, router, routed and shared experts save.
+
+    The router's input and its probabilities in 32 bits; `active` copies of a token, each with gate, up and product,
+    weighted before the last matrix, so that the weight's derivative reads gate and up and no output is saved.
+    """
+    return ((2*half*hidden + single + single*(hidden + experts) + active*half*(hidden + 3*ffn))/seq_ranks
+            + 3*half*shared_ffn/tp)
+
+
+# the head
+@formula(chapter="19-memory-equation", source="derived")
+def logit_bytes(microbatch_tokens: Ratio, vocab: Count, tp: Count = 1, *, per_logit: Bytes = 10) -> Bytes:
+    """Bytes of the logits when the backward pass begins: 16 bits, a copy in 32, and its gradient in 32."""
+    return per_logit*microbatch_tokens*vocab/tp
+
+
+# a pipeline
+@formula(chapter="19-memory-equation", source="narayanan2021")
+def in_flight(microbatches: Ratio, pp: Count, stage: Index) -> Ratio:
+    """Micro-batches whose activations a stage of 1F1B holds when its first backward pass begins."""
+    return minimum(microbatches, pp - stage)
+
+
+@formula(chapter="19-memory-equation", source="narayanan2021")
+def in_flight_chunks(microbatches: Ratio, pp: Count, chunks: Count, stage: Index) -> Ratio:
+    """Pairs of micro-batch and model chunk that a device of the interleaved schedule holds when its first backward pass begins."""
+    return minimum(microbatches*chunks, 2*(pp - stage - 1) + (chunks - 1)*pp + 1)
+
+
+# gathered weights
+@formula(chapter="19-memory-equation", source="derived")
+def gathered_bytes(layer_params: Count, weight: Bytes, grad: Bytes, *, units: Ratio = 2) -> Bytes:
+    """Bytes of whole layers on a device that shards its weights: one computes, one is on its way, one gradient leaves."""
+    return layer_params*(units*weight + grad)
