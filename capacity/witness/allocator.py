@@ -138,10 +138,14 @@ class Steps:
 
     def living(self):
         """{kind: array}: bytes of each kind that live after instant 0, 1, ..."""
-        change = {kind: np.zeros(self.end, dtype=np.int64) for kind in KINDS}
-        for instant, _, kind, n in self.events():
-            change[kind][instant] += n
-        return {kind: np.cumsum(n) for kind, n in change.items()}
+        change = {kind: [0]*self.end for kind in KINDS}
+        price = {}
+        for b in self.buffers:
+            n = price.get((b.shape, b.dtype)) or price.setdefault((b.shape, b.dtype), self.nbytes(b))
+            change[b.kind][b.born] += n
+            if b.died is not None:
+                change[b.kind][b.died] -= n
+        return {kind: np.cumsum(np.array(n, dtype=np.int64)) for kind, n in change.items()}
 
     def total(self):
         """Bytes that live after instant 0, 1, ..., an array."""
