@@ -91,6 +91,7 @@ from .formulas.memory import activation_bytes_per_layer as activation_bytes_per_
 from .formulas.memory import activation_traffic as activation_traffic
 from .formulas.memory import attention_saved_bytes as attention_saved_bytes
 from .formulas.memory import gated_saved_bytes as gated_saved_bytes
+from .formulas.memory import gated_working_bytes as gated_working_bytes
 from .formulas.memory import gathered_bytes as gathered_bytes
 from .formulas.memory import in_flight as in_flight
 from .formulas.memory import in_flight_chunks as in_flight_chunks
@@ -98,8 +99,10 @@ from .formulas.memory import latent_saved_bytes as latent_saved_bytes
 from .formulas.memory import logit_bytes as logit_bytes
 from .formulas.memory import model_state_bytes as model_state_bytes
 from .formulas.memory import optimal_recompute_interval as optimal_recompute_interval
+from .formulas.memory import padded_copies as padded_copies
 from .formulas.memory import recompute_bytes as recompute_bytes
 from .formulas.memory import routed_saved_bytes as routed_saved_bytes
+from .formulas.memory import routed_working_bytes as routed_working_bytes
 from .formulas.memory import score_bytes_per_layer as score_bytes_per_layer
 from .formulas.network import algorithm_bandwidth as algorithm_bandwidth
 from .formulas.network import all_gather_bus_bandwidth as all_gather_bus_bandwidth

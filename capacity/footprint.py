@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from . import specs
-from .algebra import ceil, floor, is_symbolic, maximum, minimum, where
-from .formulas import (activation_bytes_per_layer, gathered_bytes, in_flight, in_flight_chunks, logit_bytes,
-                       model_state_bytes, recompute_bytes, score_bytes_per_layer)
+from .algebra import ceil, floor, maximum, minimum, where
+from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered_bytes, in_flight, in_flight_chunks,
+                       logit_bytes, model_state_bytes, padded_copies, recompute_bytes, routed_working_bytes,
+                       score_bytes_per_layer)
 from .hardware import Accelerator, Cluster
 from .layout import Layout
 from .transformer import Transformer
 
-PARTS = "weights", "grads", "optimizer", "gathered", "activations", "head", "working", "library"
+PARTS = "weights", "grads", "optimizer", "gathered", "activations", "head", "working", "placeholders", "workspace"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,46 +43,73 @@ class Policy:
         return self.weight + self.grad + self.optimizer
 
 
+@functools.cache
 def policies():
     """The policies of the book by name, {name: Policy}."""
-    return {p.name: p for p in (
+    return specs.Facts({p.name: p for p in (
         Policy(name="fp32", weight=4, grad=4, optimizer=8, copy=4, note="Adam in single precision: two moments"),
-        Policy(name="mixed", weight=2, grad=2, optimizer=12, note="16-bit weights and gradients, fp32 master and moments"),
-        Policy(name="megatron", weight=2, grad=4, optimizer=12, note="gradients accumulated in fp32, and nowhere else"),
-        Policy(name="separate", weight=2, grad=6, optimizer=12, note="16-bit gradients and an fp32 sum of them"),
+        Policy(name="mixed", weight=2, grad=2, optimizer=12, note="16-bit weights and gradients, fp32 master and two moments"),
+        Policy(name="megatron", weight=2, grad=4, optimizer=12, note="gradients summed in fp32, and kept nowhere else"),
+        Policy(name="separate", weight=2, grad=6, optimizer=12, note="16-bit gradients, and an fp32 sum of them"),
         Policy(name="fsdp", weight=4, grad=4, optimizer=8, note="fp32 shards that are the master; 16-bit copies of a layer at a time"),
-        Policy(name="adam8", weight=2, grad=2, optimizer=6, note="fp32 master, moments of one byte"),
-        Policy(name="momentum", weight=2, grad=4, optimizer=8, note="one fp32 moment, as Muon keeps; fp32 master"))}
+        Policy(name="fp8", weight=4, grad=4, optimizer=12, note="16-bit weights, and in eight bits each weight twice, along rows "
+               "and along columns; gradients summed in fp32"),
+        Policy(name="adam8", weight=2, grad=2, optimizer=6, note="fp32 master, two moments of one byte"),
+        Policy(name="momentum", weight=2, grad=4, optimizer=8, note="fp32 master and one moment, as Muon keeps"))})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernels:
     """What a library keeps: the choices that the shape of a model leaves open.
 
-    masks       True for dropout as in GPT-2: masks of one byte, and what they cover
-    eager       True where SwiGLU runs as two operations, each of which keeps its output
-    per_logit   bytes per logit when the backward pass begins
-    per_element   (replicated, sharded) bytes per element of the residual stream instead of a table of tensors, or None
-    working     True to count what the backward pass itself holds at the instant of the peak
-    workspace   bytes that the library allocates once
+    masks        True for dropout as in GPT-2: two masks of one byte per element
+    eager        True where SwiGLU runs as two operations, each of which keeps what it reads
+    per_logit    bytes per logit when the backward pass begins
+    per_element  (replicated, sharded) bytes per element of the residual stream instead of a table of tensors, or None
+    capacity     what an expert takes over its even share, rounded up to whole tokens; None for an even share, unpadded
+    router       bytes per token and expert that the router keeps
+    exchange     True where context-parallel ranks exchange heads for positions, and keep the heads' outputs twice
+    working      True to count what the passes hold at the instant of the peak besides what was saved
+    placeholders   True where gradients of weights are summed in place, and a 16-bit tensor of each different shape of
+                 weight, allocated once, is handed back instead of them
+    workspace    bytes of one workspace of matrix products; streams, as many of them for experts' grouped products
+    head_workspace   bytes of the framework's own workspaces, which the output head uses
     """
     name: str
     masks: bool = False
     eager: bool = False
     per_logit: Any = 10
     per_element: tuple | None = None
+    capacity: Any = None
+    router: Any = 4
+    exchange: bool = False
     working: bool = False
+    placeholders: bool = False
     workspace: Any = 0
-    source: str = ""
+    streams: Any = 0
+    head_workspace: Any = 0
+    source: str = "derived"
+    note: str = ""
 
 
+@functools.cache
 def kernels():
-    """The named Kernels, {name: Kernels}."""
-    return {k.name: k for k in (
-        Kernels(name="textbook"),
-        Kernels(name="eager", eager=True),
+    """The named Kernels of the book, {name: Kernels}.
+
+    textbook  an operation saves what its derivative reads, and nobody holds anything else; fused attention and SwiGLU
+    eager     the same with SwiGLU in two operations
+    dropout   the same with dropout masks
+    34 bytes  of each element of the residual stream, whatever the model: chapter 6's estimate
+    megatron  Megatron-LM 23e00ed096 with Transformer Engine 2.11 and PyTorch 2.10, without recomputation
+    """
+    return specs.Facts({k.name: k for k in (
+        Kernels(name="textbook"), Kernels(name="eager", eager=True), Kernels(name="dropout", masks=True),
         Kernels(name="34 bytes", per_element=(10, 24), per_logit=6, source="korthikanti2022"),
-        Kernels(name="megatron", per_logit=2, working=True, workspace=64*2**20))}
+        Kernels(name="megatron", per_logit=2, capacity=1, router=20, exchange=True, working=True, placeholders=True,
+                workspace=32*2**20, streams=4, head_workspace=2*(2*2**22 + 16*2**13), source="simumax2026",
+                note="The fused cross-entropy writes the logits' gradient over the logits. Router: two fp32 softmaxes, 16-bit "
+                     "probabilities, two masks, a map of 32-bit rows there and back. Workspaces: 32 MiB of Transformer "
+                     "Engine from Hopper on; PyTorch's default, 2 of 4 MiB and 16 of 8 KiB, in each of two threads."))})
 
 
 @dataclass(frozen=True)
@@ -91,8 +117,8 @@ class Saved:
     """One tensor that a layer keeps for the backward pass.
 
     bytes    per token of a micro-batch, on a device that shares nothing
-    shared   "sequence" where the tensor-parallel ranks share it if the layout is sequence-parallel, "tensor" where they
-             always do
+    shared   "tensor" where the tensor-parallel ranks share it, "sequence" where they do so only if the layout is
+             sequence-parallel
     """
     block: str
     name: str
@@ -104,75 +130,81 @@ class Saved:
         return self.bytes/(layout.tp if self.shared == "tensor" else layout.seq_ranks)
 
 
-def activation_table(model, *, kernels="textbook", sparse=None, cp=1):
+def activation_table(model, *, kernels="textbook", sparse=None, copies=None, cp=1):
     """What one layer of the model keeps for the backward pass, tensor by tensor: a tuple of Saved.
 
     sparse   True for a layer with experts, False for one with the dense block; by default the kind that most layers are
-    cp       context-parallel ranks; above 1 Megatron's kernels exchange heads for positions and keep more
-    Bytes are per token; numbers and symbols go through alike.
+    copies   of a token that experts take, by default as many as the token visits
+    cp       context-parallel ranks, of which some kernels keep more
+    Bytes are per token. Numbers and symbols go through alike.
     """
     kernels = _named(kernels, globals()["kernels"](), Kernels, "kernels")
-    if not isinstance(model, Transformer):
-        raise TypeError(f'model = {model!r}; allowed: a Transformer, such as model("llama3-70b")')
+    _demand(Transformer, model=model)
     sparse = bool(model.experts) if sparse is None else sparse
     if sparse and not model.experts:
-        raise ValueError(f"{model.name} has no experts, and sparse = True asks for a layer with them")
-    h, out, single = model.hidden, [], 4*model.norm
+        raise ValueError(f"sparse = {sparse!r}, and {model.name or 'the model'} has no experts; allowed: False")
+    if kernels.per_element:
+        raise ValueError(f"kernels = {kernels.name!r} are bytes per element; allowed: kernels that name tensors")
+    attention = [*_norm(model, "layer input"), *_heads(model, kernels, cp)]
+    block = [*_norm(model, "block input"), *(_experts(model, kernels, copies) if sparse else _dense(model, kernels))]
+    mask = [("dropout mask", model.hidden, "sequence")] if kernels.masks else []
+    return tuple([Saved("attention", *row) for row in attention + mask]
+                 + [Saved("feed-forward", *row) for row in block + mask])
 
-    def keep(block, name, nbytes, shared):
-        out.append(Saved(block, name, nbytes, shared))
 
-    keep("attention", "layer input", 2*h, "sequence")
-    keep("attention", "norm output", 2*h, "sequence")
-    keep("attention", "norm statistics", single, "sequence")
+def _norm(model, name):
+    return ((name, 2*model.hidden, "sequence"), ("norm output", 2*model.hidden, "sequence"),
+            ("norm statistics", 4*model.norm, "sequence"))
+
+
+def _heads(model, kernels, cp):
+    """Rows of what lies between the norm and the output projection."""
+    key_width = model.kv_width
     if latent := model.latent:
-        keep("attention", "query latent", 2*latent.q_rank, "sequence")
-        keep("attention", "query latent, normed", 2*latent.q_rank, "sequence")
-        keep("attention", "key-value latent", 2*latent.kv_rank, "sequence")
-        keep("attention", "key-value latent, normed", 2*latent.kv_rank, "sequence")
-        keep("attention", "latent norms' statistics", 2*single, "sequence")
-        keep("attention", "queries", 2*model.query_width, "tensor")
-        keep("attention", "keys", 2*model.query_width, "tensor")
-        keep("attention", "values", 2*model.value_width, "tensor")
-    else:
-        keep("attention", "queries", 2*model.query_width, "tensor")
-        keep("attention", "keys", 2*model.kv_width, "tensor")
-        keep("attention", "values", 2*model.kv_width, "tensor")
-    keep("attention", "head outputs", 2*model.value_width, "tensor")
-    keep("attention", "log-sum-exp", 4*model.heads, "tensor")
-    if kernels.masks:
-        keep("attention", "dropout mask", h, "sequence")
+        key_width = model.query_width                           # expanded: every head has its own, rotated part and all
+        for name, rank in (("query bottleneck", latent.q_rank), ("key-value bottleneck", latent.kv_rank)):
+            yield name, 2*rank, "sequence"
+            yield f"{name}, normed", 2*rank, "sequence"
+        yield "bottlenecks' norm statistics", 2*4*model.norm, "sequence"
+    yield "queries", 2*model.query_width, "tensor"
+    yield "keys", 2*key_width, "tensor"
+    yield "values", 2*(model.value_width if latent else model.kv_width), "tensor"
+    yield "head outputs", 2*model.value_width, "tensor"
+    if kernels.exchange:
+        yield "head outputs, exchanged", where(cp > 1, 2*model.value_width, 0), "tensor"
+    yield "log-sum-exp", 4*model.heads, "tensor"
 
-    keep("feed-forward", "block input", 2*h, "sequence")
-    keep("feed-forward", "norm output", 2*h, "sequence")
-    keep("feed-forward", "norm statistics", single, "sequence")
-    per = 1 + model.gated                                       # matrices before the non-linearity
-    if sparse:
-        e = model.experts
-        keep("feed-forward", "router input", 4*h, "sequence")
-        keep("feed-forward", "router probabilities", 4*e.count, "sequence")
-        keep("feed-forward", "routed copies", 2*e.active*h, "sequence")
-        keep("feed-forward", "experts: into the non-linearity", 2*per*e.active*e.ffn, "sequence")
-        keep("feed-forward", "experts: out of it", 2*e.active*e.ffn, "sequence")
-        if e.shared:
-            keep("feed-forward", "shared experts: into the non-linearity", 2*per*e.shared*e.ffn, "tensor")
-            keep("feed-forward", "shared experts: out of it", 2*e.shared*e.ffn, "tensor")
-    else:
-        keep("feed-forward", "into the non-linearity", 2*per*model.ffn, "tensor")
-        if kernels.eager and model.gated:
-            keep("feed-forward", "gate after its function", 2*model.ffn, "tensor")
-        keep("feed-forward", "out of the non-linearity", 2*model.ffn, "tensor")
-    if kernels.masks:
-        keep("feed-forward", "dropout mask", h, "sequence")
-    return tuple(out)
+
+def _dense(model, kernels):
+    """Rows of a dense feed-forward block behind its norm."""
+    yield "into the non-linearity", 2*(1 + model.gated)*model.ffn, "tensor"
+    if kernels.eager:
+        yield "gate behind its function", 2*model.gated*model.ffn, "tensor"
+    yield "out of the non-linearity", 2*model.ffn, "tensor"
+
+
+def _experts(model, kernels, copies):
+    """Rows of router, routed and shared experts behind their norm."""
+    e = model.experts
+    copies = e.active if copies is None else copies
+    yield "router", kernels.router*e.count, "sequence"
+    yield "copies", 2*copies*model.hidden, "sequence"
+    yield "copies, into the non-linearity", 2*(1 + model.gated)*copies*e.ffn, "sequence"
+    yield "copies, out of the non-linearity", 2*copies*e.ffn, "sequence"
+    yield "shared experts, into the non-linearity", 2*(1 + model.gated)*e.shared*e.ffn, "tensor"
+    yield "shared experts, out of the non-linearity", 2*e.shared*e.ffn, "tensor"
 
 
 @dataclass(frozen=True)
 class Instant:
-    """Bytes by part on one stage at one instant, {part: bytes}."""
+    """Bytes by part on one stage at one instant; what is not there is 0.
+
+    name   "the last layer": the last layer of the stage runs, and what all layers of all micro-batches in flight saved
+           is there;  "the head": the backward pass begins at the logits
+    """
     stage: Any
     name: str
-    parts: dict
+    parts: specs.Facts
 
     @property
     def total(self):
@@ -182,25 +214,26 @@ class Instant:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes of one training step on the device that needs most.
+    """Bytes of one training step on the device that needs most, at the instant at which it does.
 
+    parts         {part: bytes}, with these parts, each an attribute too:
     weights, grads, optimizer   the model state, as shared as the layout says
-    gathered      whole layers on a device that shards its weights, and the gradient that leaves
+    gathered      whole weights on a device that shards them, and a gradient before it is scattered
     activations   what the layers keep for the backward pass, all micro-batches in flight
-    head          the last norm and the logits
-    working       what the backward pass holds besides, where the kernels say that it is counted
-    library       workspaces and buffers that stay
-
-    `instants` are all that were compared: each stage that may need most, when its first backward pass begins.
+    head          input and output of the last norm, logits
+    working       what the passes hold besides, where the kernels say that it is counted
+    placeholders  tensors that stand for gradients of weights, where the library has them
+    workspace     workspaces and buffers that stay
+    instants      all that were compared: each stage that may need most, at each Instant that may be the greatest
     """
     instants: tuple = field(repr=False)
 
     def __getattr__(self, name):
         if name in PARTS:
             return self.parts[name]
-        raise AttributeError(name)
+        raise AttributeError(f"a Footprint has no {name!r}; parts: {', '.join(PARTS)}")
 
-    @property
+    @functools.cached_property
     def total(self):
         """Bytes of the greatest instant."""
         return functools.reduce(maximum, [instant.total for instant in self.instants])
@@ -212,9 +245,10 @@ class Footprint:
         parts, top = best.parts, best.total
         for other in others:
             higher = other.total > top
-            parts = {name: where(higher, other.parts[name], parts[name]) for name in PARTS}
+            parts = {name: parts[name] if parts[name] is other.parts[name] else where(higher, other.parts[name], parts[name])
+                     for name in PARTS}
             top = maximum(top, other.total)
-        return parts
+        return specs.Facts(parts)
 
     @property
     def worst(self):
@@ -224,131 +258,203 @@ class Footprint:
     @property
     def stages(self):
         """Bytes of each stage at its greatest instant, {stage: bytes}; of numbers."""
-        out = {}
-        for instant in self.instants:
-            out[instant.stage] = max(out.get(instant.stage, 0), instant.total)
-        return out
+        return {stage: max(instant.total for instant in self.instants if instant.stage == stage)
+                for stage in sorted({instant.stage for instant in self.instants})}
 
     def fits(self, device, share=1):
-        """Whether it fits into this share of a device's memory: True or False, an array, or a condition."""
-        if not isinstance(device, Accelerator):
-            raise TypeError(f'device = {device!r}; allowed: an Accelerator, such as accelerator("h100-sxm")')
+        """Whether it fits into this share of a device's memory: True or False, an array, or a condition on symbols."""
+        _demand(Accelerator, device=device)
         return self.total <= share*device.memory
 
 
 def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook", units=2):
     """The Footprint of a training step: model on cluster under layout, in sequences of seq_len tokens.
 
-    policy    name or Policy: bytes of state per parameter
-    kernels   name or Kernels: which tensors a layer keeps, and what the library adds
+    policy    name or Policy: bytes of state per parameter, see `policies`
+    kernels   name or Kernels: which tensors a layer keeps, and what a library adds, see `kernels`
     units     whole layers that a device with sharded weights holds at a time
 
-    Stages hold consecutive layers; where they do not divide, the stage with one layer more is taken to be the one that
-    needs most. Experts are whole on a device (`ep` ranks share them) and routing is balanced.
+    Stages hold consecutive layers; where these do not divide, the stage that needs most has one more than its share.
+    Experts are whole on a device (`ep` ranks share them), and routing is balanced. With recomputation, the one layer that
+    has been recomputed counts at the last layer, not at the head.
     Numbers, arrays and symbols go through alike. TypeError for a model, cluster or layout that is none; ValueError for an
     unknown name, a sequence below one token, and an illegal layout, with the sentences of `Layout.check`.
     """
-    for name, value, kind, example in (("model", model, Transformer, 'model("llama3-70b")'),
-                                       ("cluster", cluster, Cluster, 'cluster("dgx-h100", 512)'),
-                                       ("layout", layout, Layout, "Layout(batch=512, dp=64, tp=8)")):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} = {value!r}; allowed: a {kind.__name__}, such as {example}")
+    _demand(Transformer, model=model)
+    _demand(Cluster, cluster=cluster)
+    _demand(Layout, layout=layout)
     specs.at_least(1, seq_len=seq_len)
     layout.demand_legal(model, cluster)
     policy = _named(policy, policies(), Policy, "policy")
     kernels = _named(kernels, globals()["kernels"](), Kernels, "kernels")
-    lay, e = layout, model.experts
-    y = lay.microbatch*seq_len/lay.cp                           # tokens of a micro-batch on one device
-    pieces = lay.pp*lay.chunks
-    piece = ceil(model.layers/pieces)                           # layers of the fullest piece
-    fullest = piece*lay.chunks
-    dense_layers = e.dense if e else model.layers
-    end = model.vocab*model.hidden/lay.tp                             # one matrix of the vocabulary
-    ranks = dict(weight_ranks=lay.weight_ranks, grad_ranks=lay.grad_ranks, optimizer_ranks=lay.optimizer_ranks)
-    expert_ranks = {name: lay.expert_replicas if lay.zero >= least else 1 for name, least in
-                    (("weight_ranks", 3), ("grad_ranks", 2), ("optimizer_ranks", 1))}
-    shared, routed = _layer_params(model, lay)
-    stored = 2*y*model.hidden/lay.seq_ranks                     # the input of a layer
-    layer = {sparse: _layer(model, kernels, lay, y, seq_len, sparse) for sparse in ((False, True) if e else (False,))}
+    *stages, last = (_Stage(model, layout, seq_len, policy, kernels, units, stage) for stage in _stages(model, layout))
+    return Footprint((*(stage.last_layer() for stage in stages), *last.instants()))
 
-    def kept(nbytes):
-        return lay.recompute*stored + (1 - lay.recompute)*nbytes
 
-    def instant(stage):
-        first, last = _is(stage, 0), _is(stage, lay.pp - 1)
-        if e:
-            before = minimum(maximum(dense_layers - stage*piece, 0), piece)
-            dense, sparse = before, fullest - before
+def _piece(model, layout):
+    """Layers of the fullest piece of a pipeline."""
+    return ceil(model.layers/(layout.pp*layout.chunks))
+
+
+def _stages(model, layout):
+    """The stages that may need most: all of a pipeline of numbers, else the first, the last and where dense layers end."""
+    if isinstance(layout.pp, Real):
+        return range(int(layout.pp))
+    last = layout.pp - 1
+    dense = model.experts.dense/_piece(model, layout) if model.experts else 0
+    return [0, minimum(floor(dense), last), minimum(ceil(dense), last), last] if model.experts else [0, last]
+
+
+class _Stage:
+    """What one stage of a pipeline holds. The arguments are those of `memory`; dense, sparse: its layers of each kind."""
+
+    def __init__(self, model, lay, seq_len, policy, kernels, units, stage):
+        self.model, self.lay, self.seq_len, self.policy, self.kernels = model, lay, seq_len, policy, kernels
+        self.units, self.stage = units, stage
+        self.first, self.last = where(stage > 0, 0, 1), where(lay.pp - 1 > stage, 0, 1)
+        self.tokens = lay.microbatch*seq_len/lay.cp             # of a micro-batch, on one device
+        self.stored = 2*self.tokens*model.hidden/lay.seq_ranks  # the input of a layer, 16 bits
+        self.end = model.vocab*model.hidden/lay.tp              # the matrix at one end of the model
+        piece, e = _piece(model, lay), model.experts
+        self.dense = minimum(maximum(e.dense - stage*piece, 0), piece) if e else piece*lay.chunks
+        self.sparse = piece*lay.chunks - self.dense if e else 0
+        self.copies = e and e.active
+        if e and kernels.capacity is not None:
+            self.copies = padded_copies(self.tokens/lay.seq_ranks, e.active, e.count, factor=kernels.capacity)
+
+    def last_layer(self):
+        """The Instant at which all layers have saved what they save."""
+        return Instant(self.stage, "the last layer", self.parts(layer=1))
+
+    def instants(self):
+        """Of the last stage: the head, and where it may need more, the last layer."""
+        if self.kernels.working or not _is(self.lay.recompute, 0):
+            yield self.last_layer()
+        yield Instant(self.stage, "the head", self.parts(layer=0))
+
+    def parts(self, layer):
+        """Bytes by part, with the last layer's own needs or with the head's."""
+        p, k = self.policy, self.kernels
+        return specs.Facts(
+            weights=self.state(weight=p.weight), grads=self.state(grad=p.grad), optimizer=self.state(optimizer=p.optimizer),
+            gathered=self.gathered(), activations=self.activations(layer), head=0 if layer else self.head(),
+            working=(self.working() if layer else self.last*2*self.tokens*self.model.hidden) if k.working else 0,
+            placeholders=self.placeholders() if k.placeholders else 0, workspace=self.workspace() if k.workspace else 0)
+
+    # ---- state -------------------------------------------------------------------------------
+    def state(self, **nbytes):
+        """Bytes of one kind of state."""
+        model, lay = self.model, self.lay
+        ends = self.first + self.last - self.first*self.last*model.tied
+        own = (self.dense*self.layer_params(False) + self.sparse*self.layer_params(True) + ends*self.end
+               + self.first*model.positions*model.hidden + self.last*model.norm*model.hidden)
+        nbytes = dict(weight=0, grad=0, optimizer=0) | nbytes
+        ranks = dict(weight_ranks=lay.weight_ranks, grad_ranks=lay.grad_ranks, optimizer_ranks=lay.optimizer_ranks)
+        mine = model_state_bytes(own, **nbytes, **ranks)
+        if not model.experts:
+            return mine
+        theirs = dict(weight_ranks=3, grad_ranks=2, optimizer_ranks=1)          # the stage of ZeRO that shares them
+        theirs = {name: lay.expert_replicas if lay.zero >= zero else 1 for name, zero in theirs.items()}
+        return mine + model_state_bytes(self.sparse*self.expert_params, **nbytes, **theirs)
+
+    def layer_params(self, sparse):
+        """Parameters of a layer on one tensor rank, without its routed experts."""
+        model, lay, e = self.model, self.lay, self.model.experts
+        if sparse and not e:
+            return 0
+        if latent := model.latent:
+            whole = model.hidden*(latent.q_rank + model.cache_width)            # every rank has the bottlenecks
+            attention = whole + (model.attention_matmul - whole)/lay.tp
         else:
-            dense, sparse = fullest, 0
-        ends = first*end + last*(1 - model.tied*first)*end + first*model.positions*model.hidden
-        own = dense*shared[False] + (sparse*shared[True] if e else 0) + ends + last*model.norm*model.hidden
-        theirs = sparse*routed if e else 0
+            pair = 2*model.hidden*model.kv_width                                # a key-value head is whole on a rank
+            attention = (model.attention_matmul - pair)/lay.tp + pair/minimum(lay.tp, model.kv_heads)
+        router = e.count*(model.hidden + e.bias) if sparse else 0
+        return attention + router + model.layer_small + (e.shared*model.expert_matmul if sparse else model.ffn_matmul)/lay.tp
 
-        def state(weight=0, grad=0, optimizer=0):
-            mine = model_state_bytes(own, weight, grad, optimizer, **ranks)
-            return mine + model_state_bytes(theirs, weight, grad, optimizer, **expert_ranks) if e else mine
+    @property
+    def expert_params(self):
+        """Parameters of the routed experts of a layer on one device."""
+        return self.model.experts.count*self.model.expert_matmul/self.lay.ep
 
-        one = in_flight(lay.microbatches, lay.pp, stage)
-        several = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, stage)/lay.chunks
-        copies = where(lay.chunks > 1, several, one)
-        keeps = dense*kept(layer[False]) + (sparse*kept(layer[True]) if e else 0)
-        again = lay.recompute*functools.reduce(maximum, layer.values())
-        gathered = 0
-        if lay.zero >= 2:
-            unit = (shared[True] + routed if e else shared[False])
-            gathered = gathered_bytes(unit, policy.copy if lay.zero == 3 else 0, policy.grad, units=units)
-        loss = last*(logit_bytes(y, model.vocab, lay.tp, per_logit=kernels.per_logit)
-                     + (0 if kernels.per_element else 2*stored + 4*model.norm*y/lay.seq_ranks))
-        return Instant(stage, "the backward pass begins", dict(
-            weights=state(weight=policy.weight), grads=state(grad=policy.grad), optimizer=state(optimizer=policy.optimizer),
-            gathered=gathered, activations=recompute_bytes(copies, 1, keeps, again), head=loss, working=0*y,
-            library=kernels.workspace + 0*y))
+    def gathered(self):
+        """Bytes of whole weights and gradients that are not kept."""
+        if self.lay.zero < 2:
+            return 0
+        layer = self.layer_params(True) + self.expert_params if self.model.experts else self.layer_params(False)
+        weight = self.policy.copy if self.lay.zero == 3 else 0
+        return gathered_bytes(layer, self.end, weight, self.policy.grad, units=self.units)
 
-    return Footprint(tuple(instant(stage) for stage in _stages(lay, dense_layers if e else 0, piece)))
+    # ---- activations -------------------------------------------------------------------------
+    def activations(self, layer):
+        """Bytes that the layers keep for all micro-batches in flight, and what the last one has recomputed."""
+        lay, share = self.lay, self.lay.recompute
+        dense, sparse = self.layer_bytes(False), self.layer_bytes(True)
+        kept = sum(n*(share*self.stored + (1 - share)*nbytes) for n, nbytes in ((self.dense, dense), (self.sparse, sparse)))
+        several = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, self.stage)/lay.chunks
+        copies = where(lay.chunks > 1, several, in_flight(lay.microbatches, lay.pp, self.stage))
+        return recompute_bytes(copies, 1, kept, layer*share*maximum(dense, sparse))
+
+    def layer_bytes(self, sparse):
+        """Bytes that one layer keeps of one micro-batch."""
+        model, lay, k = self.model, self.lay, self.kernels
+        if sparse and not model.experts:
+            return 0
+        scores = lay.scores*score_bytes_per_layer(self.tokens, self.seq_len, model.heads, lay.tp)
+        if k.per_element:
+            replicated, sharded = k.per_element
+            return scores + activation_bytes_per_layer(self.tokens, model.hidden, lay.tp, lay.seq_ranks,
+                                                       replicated=replicated, sharded=sharded)
+        rows = activation_table(model, kernels=k, sparse=sparse, copies=self.copies, cp=lay.cp)
+        return scores + self.tokens*sum(row.on(lay) for row in rows)
+
+    def head(self):
+        """Bytes of the last norm's input, output and statistics, and of the logits."""
+        model, lay, k = self.model, self.lay, self.kernels
+        norm = 0 if k.per_element else sum(row[1] for row in _norm(model, ""))*self.tokens/lay.seq_ranks
+        return self.last*(norm + logit_bytes(self.tokens, model.vocab, lay.tp, per_logit=k.per_logit))
+
+    # ---- what a library adds -----------------------------------------------------------------
+    def working(self):
+        """Bytes above what was saved while the last layer runs: forward with experts, backward without."""
+        model, lay = self.model, self.lay
+        dense = gated_working_bytes(self.tokens, model.hidden, model.ffn, lay.tp, lay.seq_ranks)
+        if not model.experts:
+            return dense
+        return where(self.sparse > 0, routed_working_bytes(self.tokens, model.hidden, self.copies, lay.seq_ranks), dense)
+
+    def placeholders(self):
+        """Bytes of one 16-bit tensor for each shape of weight on the stage, head included, embedding and router not."""
+        model, lay, e = self.model, self.lay, self.model.experts
+        attention = self.layer_params(False) - model.ffn_matmul/lay.tp - model.layer_small
+        n = attention + where(self.dense > 0, model.ffn_matmul/lay.tp, 0) + self.last*self.end
+        if e:
+            same = where(lay.tp > 1, 0, 1) if e.shared == 1 else 0              # a single shared expert has a routed one's shape
+            n = n + where(self.sparse > 0, model.expert_matmul + (1 - same)*e.shared*model.expert_matmul/lay.tp, 0)
+        return 2*n
+
+    def workspace(self):
+        """Bytes of the workspaces of matrix products, and of the whole sequence's head input where ranks share it."""
+        lay, k = self.lay, self.kernels
+        grouped = where(self.sparse > 0, k.streams, 0)*k.workspace
+        whole = where(lay.seq_ranks > 1, 2*self.tokens*self.model.hidden, 0)
+        return k.workspace + grouped + self.last*(k.head_workspace + whole)
+
+
+def _is(value, number):
+    """Whether a value is a number, and this one; False for arrays and symbols."""
+    return isinstance(value, Real) and value == number
+
+
+def _demand(kind, **values):
+    """Raise TypeError, naming it, for a value that is not of this kind."""
+    example = {Transformer: 'model("llama3-70b")', Cluster: 'cluster("dgx-h100", 512)', Accelerator: 'accelerator("h100-sxm")',
+               Layout: "Layout(batch=512, dp=64, tp=8)"}
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} = {value!r}; allowed: {'an' if kind is Accelerator else 'a'} {kind.__name__}, "
+                            f"such as {example[kind]}")
 
 
 def _named(value, known, kind, what):
+    """The entry that a name or an entry means."""
     return value if isinstance(value, kind) else specs.pick(known, value, what)
-
-
-def _is(stage, which):
-    """1 where the two are the same, else 0."""
-    if not is_symbolic(stage) and not is_symbolic(which):
-        return np.where(np.equal(stage, which), 1, 0) if isinstance(which, np.ndarray) or isinstance(stage, np.ndarray) \
-            else int(stage == which)
-    return where((which - stage > 0) | (stage - which > 0), 0, 1)
-
-
-def _stages(layout, dense, piece):
-    """The stages that may need most: all of a pipeline of numbers; else the first, the last, and those where dense layers end."""
-    if isinstance(layout.pp, Real) and isinstance(layout.chunks, Real):
-        return range(int(layout.pp))
-    last = layout.pp - 1
-    turn = [minimum(floor(dense/piece), last), minimum(ceil(dense/piece), last)] if dense else []
-    return [0, *turn, last]
-
-
-def _layer_params(model, lay):
-    """Parameters of a layer on one tensor rank, {sparse: without its routed experts}, and those of the routed experts."""
-    h, e = model.hidden, model.experts
-    if latent := model.latent:
-        down = h*(latent.q_rank + model.cache_width)            # every rank has the bottlenecks
-        attention = down + (model.attention_matmul - down)/lay.tp
-    else:
-        keys_values = 2*h*model.kv_width
-        attention = ((model.attention_matmul - keys_values)/lay.tp + keys_values/minimum(lay.tp, model.kv_heads))
-    shared = {False: attention + model.ffn_matmul/lay.tp + model.layer_small}
-    if not e:
-        return shared, 0
-    shared[True] = (attention + e.shared*model.expert_matmul/lay.tp + h*e.count + e.count*e.bias + model.layer_small)
-    return shared, e.count*model.expert_matmul/lay.ep
-
-
-def _layer(model, kernels, lay, y, seq_len, sparse):
-    """Bytes that one layer keeps on one device."""
-    scores = lay.scores*score_bytes_per_layer(y, seq_len, model.heads, lay.tp)
-    if kernels.per_element:
-        replicated, sharded = kernels.per_element
-        return scores + activation_bytes_per_layer(y, model.hidden, lay.tp, lay.seq_ranks, replicated=replicated, sharded=sharded)
-    return scores + y*sum(saved.on(lay) for saved in activation_table(model, kernels=kernels, sparse=sparse, cp=lay.cp))

@@ -106,7 +106,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     mean_load=(r"\mu", "tokens that an expert receives, on average"),
     routed_tokens=("T", "tokens that one device routes at a time"),
     matrices=(r"n_{\mathrm{mat}}", "matrices of a feed-forward block"),
-    copies=(r"\kappa", "copies of a token that cross a link, one way"),
+    copies=(r"\kappa", "copies of a token that cross a link, one way, or that experts take"),
     node_limit=("M", "nodes that a token may visit"),
     # matrices
     rows=("r", "rows of the left matrix"),
@@ -137,6 +137,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     q_rank=(r"r_{\mathrm{q}}", "width of the query bottleneck"),
     kv_rank=(r"r_{\mathrm{kv}}", "width of the key-value bottleneck"),
     shared_ffn=(r"H_{\mathrm{s}}", "width of all shared experts together"),
+    end_params=(r"\Psi_{\mathrm{V}}", "parameters of the matrix at one end of the model"),
     # overlap
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),

@@ -9,18 +9,17 @@ from typing import Any
 
 from . import specs
 from .algebra import ceil, maximum, minimum
+from .footprint import Footprint, Policy, memory
 from .formulas import (activation_bytes_per_layer, activation_traffic, combined_spread,
                        interval_factor, message_time, model_flops_utilization, model_state_bytes,
-                       overlapped_step_time, pipeline_bubble, recompute_bytes, roofline_time,
-                       score_bytes_per_layer, train_flops_per_token, training_time,
-                       two_level_all_reduce_time)
+                       overlapped_step_time, pipeline_bubble, roofline_time, score_bytes_per_layer,
+                       train_flops_per_token, training_time, two_level_all_reduce_time)
 from .hardware import Cluster
 from .layout import Layout
 from .transformer import Transformer
 
 CAUSES = ("matmul", "attention", "pointwise", "update", "tensor", "context", "pipeline", "bubble",
           "data")
-KINDS = "weights", "grads", "optimizer", "activations"
 NARROW = "fp8", "fp4", "int8"                             # formats in which attention is not computed
 
 # Fitted in chapter 6 to one library's published runs, A100s and H100s pooled, and judged there on
@@ -36,7 +35,7 @@ LIBRARY_SPREAD = 0.15     # assumed, other libraries' runs in sight: one is bett
 
 @dataclass(frozen=True)
 class Step:
-    """What one optimizer step costs: seconds by cause, bytes by kind.
+    """What one optimizer step costs: seconds by cause, bytes by part.
 
     Seconds on the critical path of one device:
     matmul     products with weights, recomputed ones included
@@ -49,7 +48,7 @@ class Step:
     bubble     waiting for the first and the last micro-batch, and for a stage with more layers
     data       the part of gradient and weight traffic that no arithmetic hides
 
-    Bytes on one device: weights, grads, optimizer, activations (on the stage that needs most).
+    Bytes on the device that needs most: `footprint`, see `capacity.memory`.
     `flops` is the model's own work on one device, `peak` its dense rate, `tokens` those of the
     whole step; `spread` is the standard deviation of the logarithm of the time.
     """
@@ -62,10 +61,7 @@ class Step:
     pipeline: Any
     bubble: Any
     data: Any
-    weights: Any
-    grads: Any
-    optimizer: Any
-    activations: Any
+    footprint: Footprint
     flops: Any
     peak: Any
     tokens: Any
@@ -78,8 +74,8 @@ class Step:
 
     @property
     def bytes(self):
-        """Bytes by kind, {kind: bytes}."""
-        return {kind: getattr(self, kind) for kind in KINDS}
+        """Bytes by part, {part: bytes}, of the parts that are there."""
+        return {part: nbytes for part, nbytes in self.footprint.parts.items() if not (type(nbytes) is int and nbytes == 0)}
 
     @property
     def time(self):
@@ -89,7 +85,7 @@ class Step:
     @property
     def memory(self):
         """Bytes on the device that needs most."""
-        return sum(self.bytes.values())
+        return self.footprint.total
 
     @property
     def mfu(self):
@@ -109,7 +105,7 @@ class Step:
 
 def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, attention=ATTENTION,
              network=NETWORK, compute_spread=COMPUTE_SPREAD, network_spread=NETWORK_SPREAD,
-             library_spread=LIBRARY_SPREAD, weight=2, grad=2, optimizer=12):
+             library_spread=LIBRARY_SPREAD, weight=2, grad=2, optimizer=12, kernels="34 bytes"):
     """The Step a dense model takes on a cluster under a layout, in sequences of seq_len tokens.
 
     Overlap, by name: gradient and weight traffic of the data-parallel ranks hides behind arithmetic
@@ -120,10 +116,10 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     causal, and in 16 bits where `format` is narrower. What is recomputed are the layers, never the
     output head.
 
-    Left out: oversubscription and what lies above the second level of the network; of the bytes,
-    gathered weights, buffers, and in an interleaved pipeline the additional micro-batches in
-    flight. Parameters are spread evenly over the stages, and over the tensor-parallel ranks even
-    where two of these hold the same key-value head; a sender in mid-pipeline counts as the mean one.
+    Left out: oversubscription and what lies above the second level of the network. In the seconds,
+    parameters are spread evenly over the stages, and over the tensor-parallel ranks even where two
+    of these hold the same key-value head, and a sender in mid-pipeline counts as the mean one. The
+    bytes are those of `memory`: of the stage that needs most.
 
     format              of the products with weights, "bf16" or "fp8"; `peak` and MFU are those of it
 
@@ -132,6 +128,7 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     ..._spread          standard deviation of the logarithm of the time of arithmetic, of messages,
                         and of everything
     weight, grad, optimizer   bytes per parameter
+    kernels             what a layer keeps, see `memory`; the seconds between the products are always those of 34 bytes
 
     Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises TypeError for a
     model, cluster or layout that is none; ValueError for a sequence below one token, for a model with
@@ -198,28 +195,16 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
     window = share*busy/m
     data = times*(overlapped_step_time(0, window, traffic, layers) - window)
 
-    state = dict(weights=model_state_bytes(params, weight, 0, 0, lay.weight_ranks),
-                 grads=model_state_bytes(params, 0, grad, 0, grad_ranks=lay.grad_ranks),
-                 optimizer=model_state_bytes(params, 0, 0, optimizer,
-                                             optimizer_ranks=lay.optimizer_ranks))
-    update = stream(2*sum(state.values()))
+    update = stream(2*model_state_bytes(params, weight, grad, optimizer, lay.weight_ranks, lay.grad_ranks,
+                                        lay.optimizer_ranks))
 
     seconds = dict(matmul=products, attention=scores, pointwise=pointwise, update=update,
                    tensor=tensor, context=context, pipeline=pipeline, bubble=bubble, data=data)
-    return Step(**seconds, **state,
-                activations=_activations(model, lay, y, residual, layer, fullest),
+    footprint = memory(model, cluster, layout, seq_len, kernels=kernels,
+                       policy=Policy(name="as given", weight=weight, grad=grad, optimizer=optimizer))
+    return Step(**seconds, footprint=footprint,
                 flops=flops(model.matmul_params, 6, 12)/lay.devices, peak=device.peak(format), tokens=tokens,
                 spread=_spread(seconds, compute_spread, network_spread, library_spread))
-
-
-def _activations(model, lay, y, residual, layer, layers):
-    """Bytes of activations on the stage that needs most: the first, or the last with its logits."""
-    stored = residual/lay.seq_ranks
-    kept = lay.recompute*stored + (1 - lay.recompute)*layer
-    def stage(in_flight):
-        return recompute_bytes(layers*in_flight, 1, kept, lay.recompute*layer)
-    logits = 6*y*model.vocab/lay.tp                            # 16 bits, and their gradient in 32
-    return maximum(stage(minimum(lay.pp, lay.microbatches)), stage(1) + logits)
 
 
 def _spread(seconds, compute_spread, network_spread, library_spread):

@@ -10,7 +10,8 @@ import sympy as sp
 
 from capacity import (Layout, Step, accelerator, cluster, estimate, interleaved, model, model_state_bytes, published_rows,
                       published_runs, ring_all_reduce_time, train_flops_per_token)
-from capacity.step import CAUSES, KINDS
+from capacity.footprint import PARTS
+from capacity.step import CAUSES
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 512)
@@ -107,6 +108,11 @@ def test_bad_fields_are_named():
 
 # --- one step: numbers, arrays, symbols
 
+def everything(s):
+    """All that a step says, by name."""
+    return s.seconds | dict(s.footprint.parts) | {name: getattr(s, name) for name in ("time", "memory", "mfu", "spread")}
+
+
 def degrees():
     """Every (dp, tp, pp, microbatch) of 512 devices that the model allows."""
     for tp in (1, 2, 4, 8):
@@ -125,9 +131,9 @@ def test_array_equals_loop(choice):
     every = estimate(LLAMA, MACHINE, Layout(dp=dp, tp=tp, pp=pp, microbatch=y, **rest), 8192)
     for i, (d, t, p, m) in enumerate(points):
         one = estimate(LLAMA, MACHINE, Layout(dp=d, tp=t, pp=p, microbatch=m, **rest), 8192)
-        for name in CAUSES + KINDS + ("time", "memory", "mfu", "spread"):
-            got = np.broadcast_to(getattr(every, name), dp.shape)[i]
-            assert got == pytest.approx(getattr(one, name), rel=1e-12, abs=1e-12), name
+        for name, value in everything(one).items():
+            got = np.broadcast_to(everything(every)[name], dp.shape)[i]
+            assert got == pytest.approx(value, rel=1e-12, abs=1e-12), name
 
 
 @pytest.mark.parametrize("choice", [dict(zero=z, sequence_parallel=sp_) for z in range(4) for sp_ in (False, True)])
@@ -135,13 +141,13 @@ def test_symbol_equals_number(choice):
     names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores"
     *symbols, S = sp.symbols((*names, "S"), positive=True)
     algebra = estimate(LLAMA, MACHINE, Layout(**dict(zip(names, symbols)), **choice), S)
-    outputs = CAUSES + KINDS + ("mfu", "spread")
-    f = sp.lambdify((*symbols, S), [getattr(algebra, name) for name in outputs], "math", cse=True)
+    outputs = everything(algebra)
+    f = sp.lambdify((*symbols, S), list(outputs.values()), "math", cse=True)
     for *point, length in [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 8192), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 4096),
                            (256, 1, 4, 16, 4, 2, 5, 0, 0, 32768), (64, 1, 1, 4, 16, 8, 1, 1, 0, 8192)]:
         number = estimate(LLAMA, MACHINE, Layout(**dict(zip(names, point)), **choice), length)
         for name, value in zip(outputs, f(*point, length)):
-            assert value == pytest.approx(getattr(number, name), rel=1e-11, abs=1e-12), name
+            assert value == pytest.approx(everything(number)[name], rel=1e-11, abs=1e-12), name
 
 
 def test_arrays_of_every_field_equal_a_loop():
@@ -151,14 +157,14 @@ def test_arrays_of_every_field_equal_a_loop():
         every = step(Layout(**dict(zip(names, np.array(points, dtype=float).T)), zero=zero))
         for i, point in enumerate(points):
             one = step(Layout(**dict(zip(names, point)), zero=zero))
-            for name in CAUSES + KINDS + ("time", "memory", "mfu", "spread"):
-                got = np.broadcast_to(getattr(every, name), 3)[i]
-                assert got == pytest.approx(getattr(one, name), rel=1e-12, abs=1e-12), name
+            for name, value in everything(one).items():
+                got = np.broadcast_to(everything(every)[name], 3)[i]
+                assert got == pytest.approx(value, rel=1e-12, abs=1e-12), name
 
 
 def test_a_step_adds_up():
     s = estimate(LLAMA, MACHINE, LAYOUT, 8192)
-    assert isinstance(s, Step) and set(s.seconds) == set(CAUSES) and set(s.bytes) == set(KINDS)
+    assert isinstance(s, Step) and set(s.seconds) == set(CAUSES) and set(s.bytes) <= set(PARTS)
     assert s.time == pytest.approx(sum(s.seconds.values())) and s.memory == pytest.approx(sum(s.bytes.values()))
     assert s.mfu == pytest.approx(s.flops/(s.peak*s.time)) and s.token_rate == pytest.approx(512*8192/s.time)
     assert s.peak == MACHINE.device.peak("bf16") > MACHINE.device.ceiling("bf16")
@@ -221,7 +227,7 @@ def test_what_hides_behind_what_by_hand(zero, windows, share):
 
 def test_few_micro_batches_keep_few_activations():
     many, few = step(replace(LAYOUT, batch=16*8)), step(replace(LAYOUT, batch=16*2))
-    assert few.activations < many.activations, "two in flight, not a stage's four"
+    assert few.footprint.activations < many.footprint.activations, "two in flight, not a stage's four"
 
 
 def test_every_message_counts_for_the_spread():
@@ -240,7 +246,7 @@ def test_only_the_model_counts_for_mfu():
     assert again.flops == plain.flops
     layers, head = LLAMA.matmul_params - 128256*8192, 128256*8192
     assert again.matmul/plain.matmul == pytest.approx((8*layers + 6*head)/(6*(layers + head))), "no output head again"
-    assert again.activations < plain.activations and again.mfu < plain.mfu
+    assert again.footprint.activations < plain.footprint.activations and again.mfu < plain.mfu
 
 
 def test_attention_alone_grows_with_the_square_of_the_length():
@@ -268,10 +274,10 @@ def test_stored_scores_by_hand():
     """One byte of mask and two arrays of 16 bits for each pair and head, on 20 layers, four micro-batches in flight."""
     fused, stored = step(), step(replace(LAYOUT, scores=1))
     scores = 5*8192*8192*64/8
-    assert stored.activations - fused.activations == pytest.approx(4*20*scores)
+    assert stored.footprint.activations - fused.footprint.activations == pytest.approx(4*20*scores)
     assert stored.pointwise - fused.pointwise == pytest.approx(32*20*5*scores/MACHINE.device.bandwidth)
     half = step(replace(LAYOUT, scores=0.5))
-    assert half.activations - fused.activations == pytest.approx(4*20*scores/2)
+    assert half.footprint.activations - fused.footprint.activations == pytest.approx(4*20*scores/2)
 
 
 def test_tensor_parallelism_is_four_ring_all_reduces_a_layer():
@@ -306,7 +312,7 @@ def test_an_uneven_stage_is_waited_for():
 def test_sharding_moves_bytes():
     steps = [step(replace(LAYOUT, zero=z)) for z in range(4)]
     for a, b, kind in zip(steps, steps[1:], ("optimizer", "grads", "weights")):
-        assert getattr(b, kind) == pytest.approx(getattr(a, kind)/16), kind
+        assert getattr(b.footprint, kind) == pytest.approx(getattr(a.footprint, kind)/16), kind
     assert steps[0].data == steps[1].data
 
 
@@ -400,7 +406,7 @@ def test_a_slower_clock_stretches_every_second():
 def test_the_fullest_stage_remembers_most():
     even, odd = step(replace(LAYOUT, recompute=1)), step(replace(LAYOUT, recompute=1), shape=replace(LLAMA, layers=81))
     input_ = 2*8192*8192/8
-    assert odd.activations - even.activations == pytest.approx(4*input_), "one layer more, four micro-batches in flight"
+    assert odd.footprint.activations - even.footprint.activations == pytest.approx(4*input_), "one layer more, four micro-batches in flight"
 
 
 def test_tensor_ranks_in_two_nodes_meet_over_the_adapters():
@@ -463,9 +469,11 @@ def test_a_sharded_row_by_hand():
     assert s.tensor == s.context == s.pipeline == s.bubble == 0
     psi = r.model.params
     state = psi*16/128
-    assert s.weights + s.grads + s.optimizer == pytest.approx(state)
+    assert s.footprint.weights + s.footprint.grads + s.footprint.optimizer == pytest.approx(state)
     assert s.update == pytest.approx(2*state/W)
-    assert s.activations == pytest.approx(80*2*y*8192 + 34*y*8192 + 6*y*r.model.vocab)
+    assert 6*r.model.vocab > 34*8192, "the logits need more than the one layer that has been recomputed, once they are gone"
+    assert s.footprint.activations == pytest.approx(80*2*y*8192) and s.footprint.head == pytest.approx(6*y*r.model.vocab)
+    assert s.footprint.gathered == pytest.approx(2*(2*layers/80 + head) + 2*layers/80, rel=1e-3), "two layers, one end, one gradient"
     inner, outer = r.cluster.inner, r.cluster.outer
     busy = s.matmul + s.attention + s.pointwise
     sent = 1.5*2*psi*(2*7/8/(0.82*inner.beta) + 2*15/16/8/(0.82*outer.beta)) + 14*inner.alpha + 30*outer.alpha
@@ -486,5 +494,5 @@ def test_a_pipelined_row_by_hand():
     assert s.pipeline == pytest.approx(2*64*(3 - 1/8)*send)
     busy = s.matmul + s.attention + s.pointwise + s.tensor + s.pipeline
     assert s.bubble == pytest.approx(busy*7/(64*3)) and s.data == 0
-    assert s.activations == pytest.approx(12*8*stream + y*12288*(10 + 24/8))
+    assert s.footprint.activations == pytest.approx((8*3 + 8 - 1)*4*stream + y*12288*(10 + 24/8)), "31 chunks of four layers"
     assert 17 < s.time < 20 and r.seconds == pytest.approx(18.13)

@@ -1,7 +1,7 @@
 """Memory: model state and activations."""
 from __future__ import annotations
 
-from ..algebra import minimum, sqrt
+from ..algebra import ceil, maximum, minimum, sqrt
 from ..grammar import formula
 from ..units import Bytes, Count, Index, Ratio
 
@@ -88,15 +88,43 @@ def latent_saved_bytes(hidden: Count, q_rank: Count, kv_rank: Count, query_width
 
 
 @formula(chapter="19-memory-equation", source="derived")
-def routed_saved_bytes(hidden: Count, ffn: Count, active: Ratio, experts: Count, shared_ffn: Ratio = 0, tp: Count = 1,
+def routed_saved_bytes(hidden: Count, ffn: Count, copies: Ratio, experts: Count, shared_ffn: Ratio = 0, tp: Count = 1,
                        seq_ranks: Count = 1, *, half: Bytes = 2, single: Bytes = 4) -> Bytes:
     """Bytes per token that norm, router, routed and shared experts save.
 
-    The router's input and its probabilities in 32 bits; `active` copies of a token, each with gate, up and product,
-    weighted before the last matrix, so that the weight's derivative reads gate and up and no output is saved.
+    Of the router its probabilities, in 32 bits. `copies` of the token are sent to experts of width `ffn`; each keeps
+    itself, gate, up and product, and is weighted before the last matrix, so that no expert's output is saved.
     """
-    return ((2*half*hidden + single + single*(hidden + experts) + active*half*(hidden + 3*ffn))/seq_ranks
+    return ((2*half*hidden + single + single*experts + copies*half*(hidden + 3*ffn))/seq_ranks
             + 3*half*shared_ffn/tp)
+
+
+@formula(chapter="19-memory-equation", source="megatron-lm-2020")
+def padded_copies(microbatch_tokens: Ratio, active: Count, experts: Count, *, factor: Ratio = 1) -> Ratio:
+    """Copies of a token, on average, where each expert takes a whole number of copies, padded to its capacity."""
+    return ceil(microbatch_tokens*active*factor/experts)*experts/microbatch_tokens
+
+
+# what the backward pass, or the last layer's forward pass, holds besides
+@formula(chapter="19-memory-equation", source="derived")
+def gated_working_bytes(microbatch_tokens: Ratio, hidden: Count, ffn: Count, tp: Count = 1, seq_ranks: Count = 1,
+                        *, half: Bytes = 2) -> Bytes:
+    """Bytes above what was saved while a gated block runs backward: gradients of the layer's output, gate and up.
+
+    At this instant the gradient of the product has taken the place of the product.
+    """
+    return microbatch_tokens*half*(hidden/seq_ranks + 2*ffn/tp)
+
+
+@formula(chapter="19-memory-equation", source="megatron-lm-2020")
+def routed_working_bytes(microbatch_tokens: Ratio, hidden: Count, copies: Ratio, seq_ranks: Count = 1,
+                         *, half: Bytes = 2, buffers: Ratio = 4, outputs: Ratio = 2) -> Bytes:
+    """Bytes above what was saved while the experts' outputs come home in the forward pass.
+
+    All copies four times: sorted by expert, received, sorted back, sent home; and the outputs of routed and of shared
+    experts.
+    """
+    return microbatch_tokens*half*hidden*(buffers*copies + outputs)/seq_ranks
 
 
 # the head
@@ -121,6 +149,7 @@ def in_flight_chunks(microbatches: Ratio, pp: Count, chunks: Count, stage: Index
 
 # gathered weights
 @formula(chapter="19-memory-equation", source="derived")
-def gathered_bytes(layer_params: Count, weight: Bytes, grad: Bytes, *, units: Ratio = 2) -> Bytes:
-    """Bytes of whole layers on a device that shards its weights: one computes, one is on its way, one gradient leaves."""
-    return layer_params*(units*weight + grad)
+def gathered_bytes(layer_params: Count, end_params: Ratio, weight: Bytes, grad: Bytes, *, units: Ratio = 2) -> Bytes:
+    """Bytes of whole weights on a device that shards them: layers that compute or are on their way, the matrix of one
+    end of the model, and the gradient of the larger of the two before it is scattered."""
+    return weight*(units*layer_params + end_params) + grad*maximum(layer_params, end_params)
