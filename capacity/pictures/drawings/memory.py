@@ -104,7 +104,8 @@ def addresses(W, layouts, unit=1e9):
     for name, segments in layouts.items():
         reserved = sum(n for n, _ in segments)
         used = sum(n for _, blocks in segments for _, n, busy in blocks if busy)
-        s.text(0, y, f"{name}: {used/unit:.1f} in use of {reserved/unit:.1f} GB reserved", "start", size=SMALL, bold=True)
+        s.text(0, y, name, "start", size=SMALL, bold=True)
+        s.text(W, y, f"{used/unit:.1f} of {reserved/unit:.1f} GB", "end", size=SMALL)
         x, k = 1, (W - 2)/most
         for n, blocks in sorted(segments, key=lambda segment: -segment[0]):
             for start, size, busy in blocks:
