@@ -53,8 +53,8 @@ labs: $(LABS)/.installed
 	@export OMP_NUM_THREADS=1; for lab in labs/lab[0-2]_*.py labs/lab[4-8]_*.py; do \
 	  echo "$$lab on $(RANKS) processes"; \
 	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$lab || exit 1; done
-	@echo "labs/lab3_fake_ranks.py in one process"
-	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/lab3_fake_ranks.py
+	@export OMP_NUM_THREADS=1; for lab in labs/lab3_fake_ranks.py labs/lab9_memory.py; do \
+	  echo "$$lab in one process"; $(LABS)/bin/python $$lab || exit 1; done
 	@export OMP_NUM_THREADS=1; for recipe in labs/recipes/*.py; do \
 	  echo "$$recipe on $(RANKS) processes"; \
 	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$recipe || exit 1; done
