@@ -63,11 +63,11 @@ def spans(passes):
     return out
 
 
-def stage(W, cut, trace, most, sent, ranks=4):
+def stage(W, cut, trace, most, ranks=4):
     """What four ranks keep, and what one of them holds during a step of the small transformer.
 
     cut: the kinds of state that are cut.  trace: of `zero.train`, one step.  most: bytes of a whole copy and whole
-    gradients.  sent: gathers and scatters of a step, in words.
+    gradients.
     """
     s = Sketch(W)
     slim = s.narrow
@@ -84,12 +84,10 @@ def stage(W, cut, trace, most, sent, ranks=4):
         s.text(0, middle, f"{kind}, {nbytes} B" if not slim else kind, "start", bold=True, size=LEAST,
                color=KINDS[kind])
         y += scale*nbytes + 6
-    peak = max(sum(held.values()) for *_, held in trace)
-    words = f"rank 0 {'in' if slim else 'during'} a step: {'≤' if slim else 'at most'} {peak/most:.0%} of everything"
+    words = f"rank 0 during a step{'' if slim else '; dashed: a whole copy'}"
     s.text(0, low + 20, words, "start", bold=True, size=LEAST)
-    low = course(s, 0, low + 30, W, 84, trace, most)
-    s.words(0, low, W, sent, size=LEAST, color="network", bold=True)
-    return key(s, s.low + 6)
+    low = course(s, 0, low + 30, W, 96, trace, most)
+    return key(s, low)
 
 
 def key(s, y):
