@@ -193,6 +193,12 @@ from .formulas.scaling import steps_to_loss as steps_to_loss
 from .formulas.scaling import tail_data_exponent as tail_data_exponent
 from .formulas.scaling import three_way_exponent as three_way_exponent
 from .formulas.scaling import underparameterized_risk as underparameterized_risk
+from .formulas.sharding import fsdp_peak_bytes as fsdp_peak_bytes
+from .formulas.sharding import hybrid_sharding_time as hybrid_sharding_time
+from .formulas.sharding import max_gather_ranks as max_gather_ranks
+from .formulas.sharding import sharded_egress as sharded_egress
+from .formulas.sharding import sharded_step_time as sharded_step_time
+from .formulas.sharding import tokens_to_hide_shards as tokens_to_hide_shards
 from .grammar import Formula as Formula
 from .grammar import REGISTRY as REGISTRY
 from .grammar import formula as formula

@@ -125,6 +125,16 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     grad_ranks=(r"P_{\mathrm{g}}", "ranks that share the gradients"),
     optimizer_ranks=(r"P_{\mathrm{o}}", "ranks that share the optimizer state"),
     bytes_per_param=("b", "bytes of model state per parameter"),
+    # sharding
+    gathers=(r"k_{\mathrm{w}}", "times that all weights are gathered in a step"),
+    scatters=(r"k_{\mathrm{g}}", "times that all gradients are scattered in a step"),
+    unit_params=(r"\Psi_{\mathrm{u}}", "parameters of one unit: what is gathered at a time"),
+    units=("U", "units of the model"),
+    prefetch=(r"k_{\mathrm{p}}", "units gathered ahead of the one in use"),
+    shards=(r"P_{\mathrm{s}}", "ranks that share one copy"),
+    replicas=(r"P_{\mathrm{r}}", "copies"),
+    gather=(r"T_{\mathrm{g}}", "time to gather all weights once"),
+    scatter=(r"T_{\mathrm{r}}", "time to scatter all gradients once"),
     # activations and recomputation
     microbatch_tokens=("y", "tokens in one micro-batch"),
     seq_ranks=(r"t_{\mathrm{s}}", "ranks that share the sequence outside the matmuls"),

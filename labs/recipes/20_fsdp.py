@@ -1,0 +1,38 @@
+"""FSDP2 and three micro-batches: how often it gathers and scatters, with resharding after the forward pass and without.
+
+    torchrun --standalone --nproc-per-node=4 labs/recipes/20_fsdp.py
+"""
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.profiler import profile
+
+U, M = 6, 3                                     # units, micro-batches
+
+
+def collectives(reshard, hold=False):
+    """Calls in one step, by name."""
+    # the library
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    net = nn.Sequential(*[nn.Linear(64, 64) for _ in range(U)])
+    for unit in [*net, net]:                    # inner units first
+        fully_shard(unit, mesh=mesh, reshard_after_forward=reshard)
+    # end
+    with profile() as seen:
+        for j in range(M):
+            net.set_requires_gradient_sync(not hold or j == M - 1)
+            net.set_reshard_after_backward(not hold or j == M - 1)
+            net(torch.randn(8, 64)).sum().backward()
+    calls = {e.key: e.count for e in seen.key_averages()}
+    return calls["c10d::_allgather_base_"], calls["c10d::_reduce_scatter_base_"]
+
+
+dist.init_process_group("gloo")
+assert collectives(True) == (2*U*M, U*M)        # ZeRO-3: m (2 b_w + b_g)
+assert collectives(False) == (U*M, U*M)         # weights kept until the backward pass
+assert collectives(False, hold=True) == (U, U)  # weights and gradients kept over micro-batches
+if dist.get_rank() == 0:
+    print(f"{U} units, {M} micro-batches: {2*U*M}, {U*M} and {U} gathers; {U*M}, {U*M} and {U} scatters")
+dist.destroy_process_group()
