@@ -132,6 +132,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     layer_bytes=(r"A_{\ell}", "bytes of one layer's activations"),
     interval_layers=("k", "layers between stored inputs"),
     recompute=(r"r_{\mathrm{c}}", "share of the forward pass that is done twice"),
+    attention_share=(r"\phi", "share of the scores' two products in the forward FLOP"),
     # overlap
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),
