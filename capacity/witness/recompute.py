@@ -75,7 +75,7 @@ def _owner(a):
 def execute(schedule, chain, x, dy, *, known=(), rng=None, replay=True):
     """Runs a schedule on layers x -> (y, back); dy: the gradient of what the last layer returns.
 
-    known: arrays that do not count as alive.  rng: the generator that layers draw from; with replay its state at the
+    known: arrays that do not count as alive; None counts no bytes.  rng: the generator that layers draw from; with replay its state at the
     first run of a layer is set again at later ones.  Missing if a state or tape is asked for that is not there.
     """
     chain, states, tapes, saved, dw = list(chain), {}, {}, {}, {}
@@ -114,7 +114,8 @@ def execute(schedule, chain, x, dy, *, known=(), rng=None, replay=True):
             x, at, gone = None, None, i
         else:
             raise ValueError(f"no action {action!r}; allowed: run, tape, save, load, back, free")
-        rows.append((action, i, held(*saved.values(), *tapes.values(), known=known), (*saved,), (*tapes,)))
+        alive = 0 if known is None else held(*saved.values(), *tapes.values(), known=known)
+        rows.append((action, i, alive, (*saved,), (*tapes,)))
     if gone:
         raise Missing(f"the gradient stops behind layer {gone - 1}")
     return Done(runs, made, max(r[2] for r in rows), rows, dy, [dw[i] for i in range(len(chain))])
@@ -125,10 +126,13 @@ def count(schedule, layers, state=1, tape=0):
 
     A tape counts whole, so a layer whose input is kept as well has it twice.
     """
-    sizes = [np.broadcast_to(v, layers) for v in (state, tape)]
-    chain = [lambda x: (x, lambda dy: (dy, None))]*layers
-    done = execute(schedule, chain, None, None)
-    rows = [(a, i, sum(sizes[0][j] for j in s) + sum(sizes[1][j] for j in t), s, t) for a, i, _, s, t in done.rows]
+    state, tape = (np.broadcast_to(v, layers).tolist() for v in (state, tape))
+    done = execute(schedule, [lambda x: (x, lambda dy: (dy, None))]*layers, None, None, known=None)
+    rows, alive, before = [], 0, ((), ())
+    for action, i, _, *now in done.rows:
+        alive += sum((len(new) - len(old))*size[i] for old, new, size in zip(before, now, (state, tape)))
+        rows.append((action, i, alive, *now))
+        before = now
     return done._replace(rows=rows, peak=max(r[2] for r in rows))
 
 
