@@ -153,6 +153,12 @@ from .formulas.pipeline import split_backward_span as split_backward_span
 from .formulas.pipeline import split_backward_time as split_backward_time
 from .formulas.precision import chain_sum_error as chain_sum_error
 from .formulas.precision import tree_sum_error as tree_sum_error
+from .formulas.recomputation import longer_interval_layers as longer_interval_layers
+from .formulas.recomputation import recompute_overhead as recompute_overhead
+from .formulas.recomputation import score_bytes_per_flop as score_bytes_per_flop
+from .formulas.recomputation import selective_overhead as selective_overhead
+from .formulas.recomputation import states_for_two_runs as states_for_two_runs
+from .formulas.recomputation import unequal_recompute_bytes as unequal_recompute_bytes
 from .formulas.reliability import daly_interval as daly_interval
 from .formulas.reliability import expected_segment_time as expected_segment_time
 from .formulas.reliability import young_interval as young_interval

@@ -148,6 +148,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     kv_rank=(r"r_{\mathrm{kv}}", "width of the key-value bottleneck"),
     shared_ffn=(r"H_{\mathrm{s}}", "width of all shared experts together"),
     end_params=(r"\Psi_{\mathrm{V}}", "parameters of the matrix at one end of the model"),
+    attention_share=(r"\phi", "share of the scores' two products in the forward FLOP"),
     # overlap
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),
