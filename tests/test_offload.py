@@ -98,15 +98,24 @@ def test_streams_of_weights(shared, want, links, host):
 
 @pytest.mark.parametrize("waits", ["all", "own", "none"])
 @pytest.mark.parametrize("drives", [5., 28., 90.])
-def test_a_step_with_state_on_drives(waits, drives):
-    """Work and drives add, overlap in the backward pass, or overlap; host memory and links are fast here."""
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_step_with_state_on_drives(waits, drives, rounds):
+    """Work and drives add, overlap in the last backward pass, or overlap; host memory and links are fast here."""
     layers, params, forward = 40, 400., .05
-    trace = simulate(*offload.node_step(4, layers, params, forward, 1e5, 1e6, drives, waits=waits))
-    work, moved = 3*layers*forward, 24*params/drives
-    want = {"all": work + moved, "own": layers*forward + max(2*layers*forward, moved), "none": max(work, moved)}[waits]
+    trace = simulate(*offload.node_step(4, layers, params, forward, 1e5, 1e6, drives, rounds=rounds, waits=waits))
+    last, moved = 2*layers*forward, 24*params/drives
+    work = 1.5*last*rounds
+    want = {"all": work + moved, "own": work - last + max(last, moved), "none": max(work, moved)}[waits]
     assert np.isclose(offload.span(trace)[1], want, rtol=.08 if waits == "own" else .01)
     share = intensity_efficiency(6*work*drives/(24*params), 1., 6.)      # work/(work + moved), said by the formula
     assert np.isclose(share, work/(work + moved))
+
+
+def test_gradients_of_all_rounds_pass_the_links_and_the_host():
+    """Nothing else takes time: 3 rounds of 2 bytes over 2 links of 5 B/s, or of 8 bytes through a host of 20 B/s."""
+    for links, host, want in ((5., 1e9, 3*2*100/(2*5)), (1e9, 20., 3*8*100/20)):
+        trace = simulate(*offload.node_step(2, 4, 100., 0, links, host, 1e9, rounds=3, touched=0, weights=0, state=0))
+        assert np.isclose(offload.span(trace)[1], want)
 
 
 def test_a_step_names_what_it_does_not_know():

@@ -20,8 +20,7 @@ def pulse(trace, device=0):
     """Lanes of one step of `witness.offload.node_step`: one GPU, its link, the CPU and the drives, with their busy share."""
     def of(kind, queue):
         return [s for name, s in trace.items() if name.startswith(kind) and s.queue == queue]
-    lanes = {"GPU": merged(of("forward", f"gpu {device}"), "compute", "forward")
-             + merged(of("backward", f"gpu {device}"), "compute", "backward"),
+    lanes = {"GPU": merged(of("forward", f"gpu {device}"), "compute") + merged(of("backward", f"gpu {device}"), "compute"),
              "link": merged([*of("gradient", f"down {device}"), *of("weights", f"up {device}")], "network"),
              "CPU": merged(of("update", "cpu"), "memory"),
              "drives": merged([*of("read", "read"), *of("write", "write")], "limit", "read and write state", .1)}
@@ -60,8 +59,7 @@ def tiers(W, levels, trace=None):
         y += h + 42
     if trace:
         y -= 14
-        s.text(0, y, "one step, the update one step behind" if not s.narrow else "one step, update one step behind", "start",
-               soft=True, size=SMALL)
+        s.text(0, y, "one step; the update is one step late", "start", soft=True, size=SMALL)
         s.lanes(y + 8, pulse(trace), unit="s")
     return s
 
