@@ -175,13 +175,13 @@ def streaming(gpus, layers, layer_bytes, compute, links, host, shared, buffers=2
     return tasks, {"host": host} | {f"{what} {g}": rate for g in range(gpus) for what, rate in (("link", links), ("gpu", 1.0))}
 
 
-def node_step(gpus, layers, params, forward, links, host, drives, *, rounds=1, weights=2, grads=2, adding=8, state=12,
+def node_step(gpus, layers, params, forward, links, host, drives, *, rounds=1, weights=2, grads=2, adding=6, state=12,
               touched=28, on_drives=1.0, waits="all", held=4):
     """Tasks of one training step whose optimizer state lies on drives and is updated by the CPU: (tasks, capacities).
 
     forward: seconds of a layer and micro-batch on a GPU, backward takes twice as long; `rounds` micro-batches.  After a
-    layer's backward each GPU sends the gradients of its share down its link, and they are added in host memory (`adding`
-    bytes a parameter).  Then the state of a layer is read (a share on_drives of `state` bytes a parameter), updated
+    layer's backward each GPU sends the gradients of its share down its link, and they are added to those of earlier
+    micro-batches (`adding` bytes of host memory a parameter).  Then the state of a layer is read (a share on_drives of `state` bytes a parameter), updated
     (`touched` bytes of host memory), written, and its new weights go up; `held` layers find room in host memory at a
     time.  drives: bytes per second of all drives, reads and writes together.
     waits: an update begins after "all" gradients, as clipping asks, after its "own" layer's, or with the step, on
@@ -195,12 +195,13 @@ def node_step(gpus, layers, params, forward, links, host, drives, *, rounds=1, w
         tasks += [Task(f"forward {r} {g} {i}", f"gpu {g}", {f"gpu {g}": forward}) for g in every for i in range(layers)]
         for i, g in itertools.product(down, every):
             tasks += [Task(f"backward {r} {g} {i}", f"gpu {g}", {f"gpu {g}": 2*forward}),
-                      Task(f"gradient {r} {g} {i}", f"down {g}", {f"down {g}": grads*share, "host": adding*share},
-                           (f"backward {r} {g} {i}",))]
+                      Task(f"gradient {r} {g} {i}", f"down {g}", {f"down {g}": grads*share, "host": grads*share},
+                           (f"backward {r} {g} {i}",)),
+                      Task(f"add {r} {g} {i}", f"cpu {g}", {"host": adding*share}, (f"gradient {r} {g} {i}",))]
     moved = on_drives*state*whole
     for n, i in enumerate(down):
         last = {"all": 0, "own": i, "none": None}[waits]
-        need = () if last is None else tuple(f"gradient {rounds - 1} {g} {last}" for g in every)
+        need = () if last is None else tuple(f"add {rounds - 1} {g} {last}" for g in every)
         room = (f"write {i + held}",) if n >= held else ()
         tasks += [Task(f"read {i}", "read", {"drives": moved, "host": moved}, need + room),
                   Task(f"update {i}", "cpu", {"host": touched*whole}, (f"read {i}",)),

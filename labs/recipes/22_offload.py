@@ -11,11 +11,12 @@ from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
 
 def offloaded(model, mesh, pin):
     # the library
-    home = CPUOffloadPolicy(pin_memory=pin)    # pin: page-locked
+    home = CPUOffloadPolicy(pin_memory=pin)
+    how = dict(mesh=mesh, offload_policy=home)
     for layer in model:
-        fully_shard(layer, mesh=mesh, offload_policy=home)
-    fully_shard(model, mesh=mesh, offload_policy=home)
-    return torch.optim.AdamW(model.parameters(), fused=True)
+        fully_shard(layer, **how)
+    fully_shard(model, **how)
+    return torch.optim.AdamW(model.parameters())
     # end
 
 def train(model, adam, x, hooks):
@@ -30,9 +31,8 @@ torch.manual_seed(22)                              # the same weights and data o
 n, pin, x = dist.get_world_size(), torch.cuda.is_available(), torch.randn(8, 32)
 alone, model = (torch.nn.Sequential(*(torch.nn.Linear(32, 32) for _ in range(4))) for _ in range(2))
 model.load_state_dict(alone.state_dict())
-train(alone, torch.optim.AdamW(alone.parameters(), fused=True), x, torch.enable_grad)
-adam = offloaded(model, init_device_mesh("cpu", (n,)), pin)
-train(model, adam, x, lambda: save_on_cpu(pin_memory=pin))
+train(alone, torch.optim.AdamW(alone.parameters()), x, torch.enable_grad)
+train(model, adam := offloaded(model, init_device_mesh("cpu", (n,)), pin), x, lambda: save_on_cpu(pin_memory=pin))
 for p, want in zip(model.parameters(), alone.parameters(), strict=True):
     assert torch.allclose(p.full_tensor(), want, rtol=0, atol=1e-6), "the weights of one process"
     assert all(v.device.type == "cpu" and v.to_local().numel()*n == v.numel() for v in [p, *adam.state[p].values()] if v.ndim)

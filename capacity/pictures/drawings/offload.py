@@ -22,7 +22,7 @@ def pulse(trace, device=0):
         return [s for name, s in trace.items() if name.startswith(kind) and s.queue == queue]
     lanes = {"GPU": merged(of("forward", f"gpu {device}"), "compute") + merged(of("backward", f"gpu {device}"), "compute"),
              "link": merged([*of("gradient", f"down {device}"), *of("weights", f"up {device}")], "network"),
-             "CPU": merged(of("update", "cpu"), "memory"),
+             "CPU": merged([*of("update", "cpu"), *of("add", f"cpu {device}")], "memory"),
              "drives": merged([*of("read", "read"), *of("write", "write")], "limit", "read and write state", .1)}
     end = max(b for bars in lanes.values() for _, b, *_ in bars)
     return {f"{name} {sum(b - a for a, b, *_ in bars)/end:.0%}".replace("%", " %"): bars for name, bars in lanes.items()}
