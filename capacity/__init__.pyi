@@ -120,6 +120,16 @@ from .formulas.network import oversubscribed_bandwidth as oversubscribed_bandwid
 from .formulas.network import pipelined_stages_time as pipelined_stages_time
 from .formulas.network import torus_all_gather_bound as torus_all_gather_bound
 from .formulas.network import torus_all_to_all_bound as torus_all_to_all_bound
+from .formulas.offload import activation_offload_bandwidth as activation_offload_bandwidth
+from .formulas.offload import codec_rate as codec_rate
+from .formulas.offload import drive_life_steps as drive_life_steps
+from .formulas.offload import host_update_time as host_update_time
+from .formulas.offload import intensity_efficiency as intensity_efficiency
+from .formulas.offload import offload_layer_time as offload_layer_time
+from .formulas.offload import own_stream as own_stream
+from .formulas.offload import prefetch_depth as prefetch_depth
+from .formulas.offload import shared_stream as shared_stream
+from .formulas.offload import tokens_to_hide as tokens_to_hide
 from .formulas.parallel import accumulated_step_time as accumulated_step_time
 from .formulas.parallel import causal_ring_efficiency as causal_ring_efficiency
 from .formulas.parallel import columns_to_hide_gather as columns_to_hide_gather

@@ -217,4 +217,17 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     spread=(r"\sigma_1", "standard deviation of a logarithm"),
     other_spread=(r"\sigma_2", "standard deviation of another, independent logarithm"),
     deviations=("z", "half-width of an interval, in standard deviations"),
+    # offloading
+    layer_compute=(r"T_{\mathrm{c}}", "time to compute a layer"),
+    layer_transfer=(r"T_{\mathrm{t}}", "time to move a layer"),
+    link_latency=(r"\ell", "time from the last byte sent to its use"),
+    prefetch=("k", "layers fetched ahead: buffers beyond the first"),
+    moved=("b", "bytes moved per parameter"),
+    covered=("w", "FLOP per parameter and token during which bytes move"),
+    channel=("W", "bandwidth of what the bytes pass"),
+    link_bandwidth=(r"W_{\mathrm{l}}", "bandwidth of one device's link to the host, one direction"),
+    host_bandwidth=(r"W_{\mathrm{h}}", "bandwidth of the host's memory, reads and writes together"),
+    numbers=("a", "bytes stored per token and unit of width"),
+    written=(r"b_{\mathrm{d}}", "bytes written to drives per parameter and step"),
+    endurance=("E", "bytes that the drives may be written"),
 ).items()}

@@ -1,7 +1,8 @@
 """The formulas, one module a theme.  `capacity.formulas.NAME` is `capacity.NAME`."""
 from ..grammar import REGISTRY
-from . import (collectives, compute, economics, estimation, experts, io, memory, network, parallel, pipeline,  # noqa: F401
-               precision, recomputation, reliability, scaling, sharding)
+<<<<<<< HEAD
+from . import (collectives, compute, economics, estimation, experts, io, memory, network, offload, parallel,  # noqa: F401
+               pipeline, precision, recomputation, reliability, scaling, sharding)
 
 globals().update(REGISTRY)
 __all__ = sorted(REGISTRY)
