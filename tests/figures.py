@@ -18,8 +18,8 @@ DRAWN = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFram
 def alike(a, b, slack=0.11):
     """Whether two pieces of markup differ in nothing but the last digit of a coordinate."""
     pattern = r"-?\d+\.\d(?!\d)"
-    return (re.sub(pattern, "#", a) == re.sub(pattern, "#", b)
-            and all(abs(float(u) - float(v)) < slack for u, v in zip(re.findall(pattern, a), re.findall(pattern, b))))
+    return a == b or (re.sub(pattern, "#", a) == re.sub(pattern, "#", b)
+                      and all(abs(float(u) - float(v)) < slack for u, v in zip(re.findall(pattern, a), re.findall(pattern, b))))
 
 
 def one_answer(code):
