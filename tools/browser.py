@@ -9,7 +9,11 @@ MISSING = ("no Chromium found: install it (Debian: apt install chromium) or name
            "without it the built book stays untested")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-         "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]      # this machine only
+         "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",      # this machine only
+         # Each window would start two pages for an address bar that nobody sees. The others are off in playwright's list,
+         # which this one replaces.
+         "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,HttpsUpgrades,MediaRouter,OptimizationHints,PaintHolding,"
+         "NetworkTimeServiceQuerying,PreconnectToSearch"]
 
 
 def find():
