@@ -4,22 +4,19 @@ The grammar and the alphabet are tested on small notebooks; every chapter in thr
 are measured in Chromium (`make html` first).
 """
 import json
-import os
 import re
 from pathlib import Path
 
-import browser as tools
+import built
 import layers
 import letters
 import measure
 import page as pages
 import pytest
-from serve import serve
 
 import capacity
 
 ROOT = Path(__file__).resolve().parents[1]
-HTML = Path(os.environ.get("BOOK_HTML", ROOT/"_build/html"))
 
 
 def load(path):
@@ -218,29 +215,22 @@ def test_results_are_shown_not_dumped(path):
 
 # ---- built pages
 @pytest.fixture(scope="module")
-def site():
-    if not (HTML/"index.html").exists():
-        pytest.fail(f"no built book in {HTML}: make html")
-    if not tools.find():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(tools.MISSING)
-    with serve(HTML) as address, tools.chromium() as chromium:
-        yield address, chromium
-
-
-def visit(site, path, **context):
-    page = site[1].new_context(viewport={"width": 1280, "height": 900}, **context).new_page()
-    page.goto(f"{site[0]}chapters/{path.stem}.html", wait_until="load")
-    if context.get("java_script_enabled", True):
-        page.evaluate("window.MathJax?.startup?.promise")
-    return page
+def book():
+    with built.opened() as book:
+        yield book
 
 
 @pytest.fixture(scope="module", params=CHAPTERS, ids=lambda p: p.stem)
-def met(request, site):
+def met(request, book):
     """(path, what a reader meets, the page): one visit for all the tests of a chapter."""
-    page = visit(site, request.param)
-    yield request.param, measure.measure(page), page
-    page.context.close()
+    page = book.visit(f"chapters/{request.param.stem}.html")
+    return request.param, measure.measure(page), page
+
+
+@pytest.fixture(scope="module")
+def plain(book):
+    """A tab without scripts."""
+    return book.chromium.new_context(viewport=built.DESK, java_script_enabled=False).new_page()
 
 
 def test_measurements(met):
@@ -353,22 +343,22 @@ def test_a_number_keeps_its_unit_and_a_formula_its_full_stop():
 
 
 @each_chapter
-def test_without_scripts_everything_can_be_read(site, path):
-    page = visit(site, path, java_script_enabled=False)
+def test_without_scripts_everything_can_be_read(book, plain, path):
+    page = plain
+    page.goto(f"{book.address}chapters/{path.stem}.html", wait_until="load")
     answers = page.locator(".admonition.answer")
     assert answers.count() == 1 and answers.is_visible()
     proofs = page.locator("details.cx-proof > summary")
     folded = "e => !!e.parentElement.parentElement.closest('details:not([open])')"
     assert proofs.count() and all(s.is_visible() for s in proofs.all() if not s.evaluate(folded))
-    page.context.close()
 
 
 @each_chapter
-def test_captions_are_found_by_search(site, path):
+def test_captions_are_found_by_search(book, path):
     says = next(c.says for c in (layers.read("".join(x["source"])) for x in load(path) if x["cell_type"] == "code") if c.layer == "proof")
     words = sorted(re.findall(r"[a-z]{5,}", says), key=len)[-3:]
-    page = site[1].new_page()
-    page.goto(f"{site[0]}search.html?q={'+'.join(words)}", wait_until="load")
+    page = book.context.new_page()
+    page.goto(f"{book.address}search.html?q={'+'.join(words)}", wait_until="load")
     page.wait_for_selector("#search-results li", timeout=10_000)
     assert path.stem in page.locator("#search-results").inner_html()
     page.close()

@@ -9,7 +9,11 @@ MISSING = ("no Chromium found: install it (Debian: apt install chromium) or name
            "without it the built book stays untested")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-         "--no-first-run"]
+         "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",      # this machine only
+         # Each window would start two pages for an address bar that nobody sees. The others are off in playwright's list,
+         # which this one replaces.
+         "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,HttpsUpgrades,MediaRouter,OptimizationHints,PaintHolding,"
+         "NetworkTimeServiceQuerying,PreconnectToSearch"]
 
 
 def find():
@@ -32,28 +36,27 @@ def chromium():
 
 
 class Log:
-    """What a page asked for and complained of. A request to another host is noted and stopped."""
+    """What a page asked for and complained of. No request to another host is answered (FLAGS), but each is noted.
+
+    It only listens: a page whose requests are caught one by one has no cache.
+    """
 
     def __init__(self, page):
         self.external, self.local, self.failed, self.console = [], [], [], []
-        page.route("**/*", self.route)
+        page.on("request", lambda request: self.request(request.url))
+        page.on("websocket", lambda socket: self.request(socket.url))
         page.on("response", self.response)
         page.on("console", self.message)
         page.on("pageerror", lambda error: self.console.append(str(error)))
+
+    def request(self, url):
+        here = urlparse(url).scheme in ("data", "blob") or urlparse(url).hostname == "127.0.0.1"
+        (self.local if here else self.external).append(url)
 
     def response(self, response):
         if response.status >= 400:
             self.failed.append(f"{response.status} {response.url}")
 
     def message(self, message):
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and not message.location["url"].endswith("/favicon.ico"):       # the browser's own wish
             self.console.append(message.text)
-
-    def route(self, route):
-        url = route.request.url
-        if urlparse(url).scheme in ("data", "blob") or urlparse(url).hostname == "127.0.0.1":
-            self.local.append(url)
-            route.continue_()
-        else:
-            self.external.append(url)
-            route.abort()

@@ -47,7 +47,7 @@ WIDE = """right => { const boxes = 'pre, table, figure, div.math, .cell_output >
 SETTLED = """async () => {
   await window.MathJax?.startup?.promise;
   await window.MathJax?.startup?.document?.lazyTypesetAll?.();
-  await new Promise(r => setTimeout(r, 150)); }"""
+  await new Promise(r => requestIdleCallback(() => requestAnimationFrame(() => requestAnimationFrame(r)), { timeout: 1000 })); }"""
 
 
 def measure(page):
