@@ -46,7 +46,9 @@ addEventListener("DOMContentLoaded", () => {
         out.push(rect(x, y + 1, w, high - 2, { line: "other", ...mark }));
         if (mark.weight) out.push(path(`M${fixed(x + w - 8)} ${fixed(y + 1)}h8v8Z`, { fill: "other" }));
         const said = texts.find((t) => width(t) < w);
-        if (said) out.push(text(x + w/2, y + high/2 + 4, said, "middle", full && { color: "on:memory", bold: true, spoken: false }));
+        if (!said) continue;
+        const [a, b] = stripes.length === 2 && width(said) < w*(stripes[1] - stripes[0])/P ? stripes : [0, P];
+        out.push(text(x + w*(a + b)/P/2, y + high/2 + 4, said, "middle", full ? { color: "on:memory", bold: true, spoken: false } : { halo: true }));
       }
     }
     const arcs = [], heads = [], labels = [], boxes = [];
@@ -57,7 +59,7 @@ addEventListener("DOMContentLoaded", () => {
       heads.push(path(`M${fixed(v - 4.5)} ${fixed(y - 8*side)}h9L${fixed(v)} ${fixed(y)}Z`, { fill: "network" }));
       if (label && boxes.every(([p, q, z]) => Math.abs(x - p) > (w + q)/2 + 3 || Math.abs(y - h - z) > 13)) {
         boxes.push([x, w, y - h]);
-        labels.push(text(x, y - h + 4, label, "middle", { bold: true, halo: true }));
+        labels.push(rect(x - w/2 - 3, y - h - 9, w + 6, 17, { fill: "paper" }), text(x, y - h + 4, label, "middle", { bold: true }));
       }
     }
     return [out, [...arcs, ...heads, ...labels], y1 + (down ? down + 16 : 6)];
