@@ -368,8 +368,8 @@ def grid_and_arrows(S, k, W):
             text = next((t for t in texts if width(t) < w), "")
             if text:
                 strong = dict(color="on:memory", bold=True, spoken=False) if full else dict(halo=True)
-                a, b = stripes if len(stripes) == 2 and width(text) < w*(stripes[1] - stripes[0])/P else (0, P)
-                out.append(Text(x + w*(a + b)/P/2, y + high/2 + 4, text, "middle", **strong))
+                at = sum(stripes) if len(stripes) == 2 and width(text) < w*(stripes[1] - stripes[0])/P else P
+                out.append(Text(x + w*at/P/2, y + high/2 + 4, text, "middle", **strong))
     arcs, heads, labels, boxes = [], [], [], []
     for a, b, label, link in S["steps"][k]["arrows"]:
         side = 1 if a < b else -1                       # to higher ranks above, to lower ranks below

@@ -49,7 +49,7 @@ def key(s, x, y):
     s.text(x + 21, y + 11, "latency", "start", soft=True, size=LEAST)
     for k, opacity in enumerate((.75, .4)):
         s.rect(x + 84 + 15*k, y, 15, 13, "network", "network", opacity=opacity, weight=.8, radius=0)
-    s.text(x + 120, y + 11, "bytes, shades in turn", "start", soft=True, size=LEAST)
+    s.text(x + 120, y + 11, "bytes, by piece", "start", soft=True, size=LEAST)
 
 
 def chain(W, run, alpha, end, ticks):

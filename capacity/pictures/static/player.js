@@ -1,5 +1,4 @@
-/* Plays every <figure class="cx-stepper" data-spec="...">: a recorded run, step by step. The drawing is picture() of
-   capacity/pictures/player.py, with its letters: a test compares them. One drawing a step; nothing else moves. */
+/* Plays every figure.cx-stepper, a recorded run; the drawing is picture() of pictures/player.py. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
   const { fixed, width, most, rect, path, text, group, frame, legend, el } = cx, DASHES = ["", "7 4", "2 3", "9 3 2 3"], BEAT = 1500;
@@ -47,8 +46,8 @@ addEventListener("DOMContentLoaded", () => {
         if (mark.weight) out.push(path(`M${fixed(x + w - 8)} ${fixed(y + 1)}h8v8Z`, { fill: "other" }));
         const said = texts.find((t) => width(t) < w);
         if (!said) continue;
-        const [a, b] = stripes.length === 2 && width(said) < w*(stripes[1] - stripes[0])/P ? stripes : [0, P];
-        out.push(text(x + w*(a + b)/P/2, y + high/2 + 4, said, "middle", full ? { color: "on:memory", bold: true, spoken: false } : { halo: true }));
+        const [a, b, c] = stripes, at = c === undefined && width(said) < w*(b - a)/P ? a + b : P;
+        out.push(text(x + w*at/P/2, y + high/2 + 4, said, "middle", full ? { color: "on:memory", bold: true, spoken: false } : { halo: true }));
       }
     }
     const arcs = [], heads = [], labels = [], boxes = [];
