@@ -341,15 +341,28 @@ def test_the_reader_types_and_the_verdict_follows(page):
     assert page.url.endswith("#tensor-ranks=2_1_4096_50_0")
     assert box.locator(".cx-verdict").get_attribute("aria-live") == "polite"
     before = box.locator("table").inner_html()
-    for bad in "-3", "", "1e9":
-        tokens.fill(bad)
-        assert tokens.get_attribute("aria-invalid") == "true" and "from 256 to 262,144" in box.locator(".cx-typed small").first.inner_text()
+    for bad, said in [(x, "from 256 to 262,144") for x in ("-3", "1e9")] + [
+            (x, "a number of tokens, such as 8192") for x in ("", "1,024", "4096 MB", "4k", "four")]:
+        tokens.fill("")
+        tokens.press_sequentially(bad)
+        assert tokens.input_value() == bad, "nothing that is typed is dropped"
+        assert tokens.get_attribute("aria-invalid") == "true" and said in box.locator(".cx-typed small").first.inner_text()
         assert box.locator("table").inner_html() == before, "what is not allowed moves nothing"
         assert box.locator(".cx-last").is_visible() and "cx-stale" in box.get_attribute("class")
     box.get_by_role("button", name="Reset").click()
     assert verdict(box) == words(card.sentence()) and "#" not in page.url
     assert tokens.input_value() == "8192" and tokens.get_attribute("aria-invalid") == "false"
     assert not box.locator(".cx-last").is_visible() and "cx-stale" not in box.get_attribute("class")
+
+
+def test_a_number_may_bring_the_unit_of_its_field_and_no_other():
+    card = decide("unit", title="How long?", inputs=[Field(n, 1e9, "size", "GB", lo=1e6, hi=1e12), Field(c, 2, "parts", lo=1, hi=8)],
+                  rows=(P, [1, 2]), columns=[Column("cost", n*c*P, "B")], verdict=Verdict("{cost}"))
+    got = run("""const D = cx.decision(data), [a, b] = data.inputs;
+        const si = (x) => (t) => { const v = D.number(x, t); return Number.isNaN(v) ? "refused" : v; };
+        return [["0.02", " .02 GB ", "2e-2GB", "20 MB", "0,02", "", "GB", "0.02 gb", "1 000"].map(si(a)),
+                ["2", "2.", "2 GB", "2e0", "0x2"].map(si(b)), D.write(a), D.write(b)];""", card.spec())
+    assert got == [[2e7]*3 + ["refused"]*6, [2, 2, "refused", 2, "refused"], "a number of GB, such as 1", "a number, such as 2"]
 
 
 def test_the_setting_is_in_the_address(page):
@@ -380,7 +393,7 @@ def test_the_bounds_in_words_and_one_in_the_singular():
 
 def test_every_input_has_a_name(page):
     box = fresh(page)
-    for role, count in (("combobox", 1), ("spinbutton", 2), ("checkbox", 1), ("radio", 3)):
+    for role, count in (("combobox", 1), ("textbox", 2), ("checkbox", 1), ("radio", 3)):
         found = box.get_by_role(role)
         assert found.count() == count
         assert all(found.nth(i).evaluate("e => (e.labels[0] || {}).textContent") for i in range(count)), role

@@ -320,10 +320,32 @@ def test_the_code_switch_keeps_the_place(met):
     section.evaluate("e => scrollTo({ top: e.getBoundingClientRect().top + scrollY - 128, behavior: 'instant' })")
     page.wait_for_timeout(200)
     before = section.evaluate(top)
-    for mode in ("all", "argument", "none", "argument"):
-        page.locator(f".cx-codes input[value={mode}]").evaluate("e => e.click()")
+    for mode in ("all", "argument", "none", "argument", "all", "none", "argument"):
+        box = page.locator(".cx-codes label", has_text=mode).bounding_box()     # a real click: the focus moves before the choice does
+        page.mouse.click(box["x"] + box["width"]/2, box["y"] + box["height"]/2)
         page.wait_for_timeout(300)
-        assert abs(section.evaluate(top) - before) <= 2, mode
+        assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, mode
+    for key, mode in (("ArrowRight", "all"), ("ArrowLeft", "argument"), ("ArrowLeft", "none"), ("ArrowRight", "argument")):
+        page.keyboard.press(key)
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, key
+
+
+def test_the_code_switch_closes_the_detours_that_it_opened(met):
+    page = met[2]
+    opened = "[...document.querySelectorAll('.cx-detour')].map(d => d.open)"
+    page.locator(".cx-codes label", has_text="argument").click()
+    detours = page.locator(".cx-detour > summary")
+    if not detours.count():
+        pytest.skip("no detours")
+    detours.first.click()                                                        # this one the reader's own hand has opened
+    before = page.evaluate(opened)
+    assert before == [True] + [False]*(detours.count() - 1)
+    page.locator(".cx-codes label", has_text="all").click()
+    assert all(page.evaluate(opened))
+    page.locator(".cx-codes label", has_text="argument").click()
+    assert page.evaluate(opened) == before
+    detours.first.click()
 
 
 def test_the_contents_show_where_the_reader_is(met):
@@ -333,6 +355,13 @@ def test_the_contents_show_where_the_reader_is(met):
         page.evaluate("id => document.getElementById(id).scrollIntoView({ behavior: 'instant' })", links.nth(k).get_attribute("href")[1:])
         page.wait_for_timeout(150)
         assert links.nth(k).evaluate("e => e.classList.contains('active')"), links.nth(k).inner_text()
+
+
+def test_the_contents_list_the_sections_of_use(met):
+    page = met[2]
+    use = page.locator("#pst-page-toc-nav li.toc-h2", has_text=re.compile(r"^\s*Use\b"))
+    sections = use.locator("li.toc-h3 > a")
+    assert sections.count() >= 2 and all(a.is_visible() for a in sections.all())
 
 
 def test_a_number_keeps_its_unit_and_a_formula_its_full_stop():

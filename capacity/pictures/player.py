@@ -367,8 +367,9 @@ def grid_and_arrows(S, k, W):
                 out.append(Path(f"M{x + w - 8:.1f} {y + 1:.1f}h8v8Z", "other"))
             text = next((t for t in texts if width(t) < w), "")
             if text:
-                strong = dict(color="on:memory", bold=True, spoken=False) if full else {}
-                out.append(Text(x + w/2, y + high/2 + 4, text, "middle", **strong))
+                strong = dict(color="on:memory", bold=True, spoken=False) if full else dict(halo=True)
+                at = sum(stripes) if len(stripes) == 2 and width(text) < w*(stripes[1] - stripes[0])/P else P
+                out.append(Text(x + w*at/P/2, y + high/2 + 4, text, "middle", **strong))
     arcs, heads, labels, boxes = [], [], [], []
     for a, b, label, link in S["steps"][k]["arrows"]:
         side = 1 if a < b else -1                       # to higher ranks above, to lower ranks below
@@ -380,7 +381,7 @@ def grid_and_arrows(S, k, W):
         w, x = width(label), (u + v)/2
         if label and all(abs(x - p) > (w + q)/2 + 3 or abs(y - h - z) > 13 for p, q, z in boxes):
             boxes.append((x, w, y - h))
-            labels.append(Text(x, y - h + 4, label, "middle", bold=True, halo=True))
+            labels += [Rect(x - w/2 - 3, y - h - 9, w + 6, 17, "paper"), Text(x, y - h + 4, label, "middle", bold=True)]
     return out, arcs + heads + labels, y1 + (down + 16 if down else 6)
 
 

@@ -34,22 +34,32 @@ def seconds(program, x, calls=20):
     return (time.perf_counter() - start)/calls
 
 
+def fit(sizes, times):
+    """Latency and bandwidth of the line with the least squares of relative errors."""
+    (alpha, slope), *_ = np.linalg.lstsq(np.column_stack([1/times, sizes/times]), np.ones(len(times)), rcond=None)
+    return alpha, 1/slope
+
+
 # shown in the chapter
-sizes = 4.0**np.arange(3, 12)                     # 64 B to 4 MiB
+sizes = 4.0**np.arange(3, 16 if gpus else 13)    # to 1 GiB or 16 MiB
 buffers = [torch.zeros(int(n)//4, device=device) for n in sizes]
 times = np.array([seconds(dist.all_reduce, x) for x in buffers])
-weighted = np.column_stack([1/times, sizes/times])
-alpha, slope = np.linalg.lstsq(weighted, np.ones(9))[0]
-small = torch.zeros(100, 250, device=device)      # 100 tensors, 1 kB
+alpha, beta = fit(sizes[:8], times[:8])          # to 1 MiB
+alpha_long, beta_long = fit(sizes[7:], times[7:])
+small = torch.zeros(100, 250, device=device)     # 100 tensors, 1 kB
 apart = seconds(lambda x: [*map(dist.all_reduce, x)], small, 2)
 merged = seconds(dist.all_reduce, small)
 # end
 
 if dist.get_rank() == 0:
-    print(f"{dist.get_world_size()} ranks, {dist.get_backend()}, PyTorch {torch.__version__}")
-    for n, t in zip(sizes, times):
-        print(f"{n:12,.0f} B {t*1e6:10.1f} µs {100*((alpha + slope*n)/t - 1):+6.0f} %")
-    print(f"a call {alpha*1e6:.1f} µs, then {1e-9/slope:.2f} GB/s: half of the rate at {alpha/slope/1e3:,.0f} kB")
+    P = dist.get_world_size()
+    print(f"{P} ranks, {dist.get_backend()}, PyTorch {torch.__version__}")
+    print(f"{'buffer':>14} {'time':>13} {'busbw':>12} {'the line is off':>16}")
+    for i, (n, t) in enumerate(zip(sizes, times)):
+        line = alpha + n/beta if i < 8 else alpha_long + n/beta_long
+        print(f"{n:12,.0f} B {t*1e6:10.1f} µs {n/t*2*(P - 1)/P/1e9:7.3f} GB/s {100*(line/t - 1):+6.0f} %")
+    for name, a, b in (("to 1 MiB", alpha, beta), ("from 1 MiB", alpha_long, beta_long)):
+        print(f"{name}: a call {a*1e6:.1f} µs, then {b/1e9:.2f} GB/s of buffer")
     print(f"100 tensors of 1 kB: apart {apart*1e3:.1f} ms, merged {merged*1e3:.2f} ms; "
           f"a seam costs {(apart - merged)/99*1e6:.1f} µs")
 dist.destroy_process_group()

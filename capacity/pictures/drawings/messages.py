@@ -44,11 +44,12 @@ def arrival(s, x, y, low, text, W):
 
 
 def key(s, x, y):
-    """What gray and coloured mean."""
+    """What gray and the two shades of colour mean."""
     s.rect(x, y, 15, 13, "idle", "idle", opacity=.3, weight=.8, radius=0)
     s.text(x + 21, y + 11, "latency", "start", soft=True, size=LEAST)
-    s.rect(x + 84, y, 15, 13, "network", "network", opacity=.75, weight=.8, radius=0)
-    s.text(x + 105, y + 11, "bytes", "start", soft=True, size=LEAST)
+    for k, opacity in enumerate((.75, .4)):
+        s.rect(x + 84 + 15*k, y, 15, 13, "network", "network", opacity=opacity, weight=.8, radius=0)
+    s.text(x + 120, y + 11, "bytes, by piece", "start", soft=True, size=LEAST)
 
 
 def chain(W, run, alpha, end, ticks):
@@ -95,14 +96,17 @@ def all_reduces(W, runs, alpha):
     return s
 
 
-def buckets(W, counts=(1, 4, 16), backward=100, alpha=5, total=90):
-    """Backward above, buckets below: each bucket leaves when its piece of backward is done and the link is free."""
+def buckets(W, cases=((1, 100), (4, 100), (16, 100), (4, 180)), alpha=5, total=90):
+    """Backward above, buckets below: each bucket leaves when its piece of backward is done and the link is free.
+
+    cases: (number of buckets, length of backward) of each pair of lanes.
+    """
     s = Sketch(W)
     x = 96 if s.narrow else 110
-    scale = (W - x - 8)/(backward + alpha + total)
-    for row, k in enumerate(counts):
+    scale = (W - x - 8)/max(backward + total/k + alpha for k, backward in cases)
+    for row, (k, backward) in enumerate(cases):
         y, free = 4 + 60*row, 0
-        s.text(x - 10, y + 15, "backward", "end", soft=True, size=LEAST)
+        s.text(x - 10, y + 15, "backward" if backward == cases[0][1] else "a longer one", "end", soft=True, size=LEAST)
         s.text(x - 10, y + 40, f"{k} bucket" + ("s" if k > 1 else ""), "end", bold=True, size=LEAST)
         for i in range(k):
             s.rect(x + scale*backward*i/k, y, scale*backward/k, HIGH, "compute", "compute", weight=.8, radius=0,
@@ -124,9 +128,15 @@ def ring_of_ranks(W, ranks=8):
         cx = W*(side + .5)/2
         turn = [2*math.pi*r/ranks for r in range(ranks)]
         for stroke in range(load):
-            r = radius + 5*(stroke - (load - 1)/2)
+            r, way = radius + 6*(stroke - (load - 1)/2), 1 if stroke < max(load/2, 1) else -1
             at = [(cx + r*math.sin(t), cy - r*math.cos(t)) for t in turn]
-            s.line("M" + "L".join(f"{u:.1f} {v:.1f}" for u, v in at) + "Z", "network", 2)
+            s.line("M" + "L".join(f"{u:.1f} {v:.1f}" for u, v in at) + "Z", "network", 1.6)
+            for t in turn:                                # a tip in the middle of each link: with the clock, or against
+                mid, edge = t + math.pi/ranks, r*math.cos(math.pi/ranks)
+                u, v = cx + edge*math.sin(mid), cy - edge*math.cos(mid)
+                du, dv = way*math.cos(mid), way*math.sin(mid)
+                s.line(f"M{u - 4*du - 3*dv:.1f} {v - 4*dv + 3*du:.1f}L{u + 3*du:.1f} {v + 3*dv:.1f}"
+                       f"L{u - 4*du + 3*dv:.1f} {v - 4*dv - 3*du:.1f}", "network", 1.6)
         for r, t in enumerate(turn):
             u, v = cx + radius*math.sin(t), cy - radius*math.cos(t)
             s.rect(u - 12, v - 12, 24, 24, "paper", "other", radius=12)

@@ -1,5 +1,4 @@
-/* Plays every <figure class="cx-stepper" data-spec="...">: a recorded run, step by step. The drawing is picture() of
-   capacity/pictures/player.py, with its letters: a test compares them. One drawing a step; nothing else moves. */
+/* Plays each figure.cx-stepper, a recorded run; its drawing is picture() of player.py. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
   const { fixed, width, most, rect, path, text, group, frame, legend, el } = cx, DASHES = ["", "7 4", "2 3", "9 3 2 3"], BEAT = 1500;
@@ -46,7 +45,9 @@ addEventListener("DOMContentLoaded", () => {
         out.push(rect(x, y + 1, w, high - 2, { line: "other", ...mark }));
         if (mark.weight) out.push(path(`M${fixed(x + w - 8)} ${fixed(y + 1)}h8v8Z`, { fill: "other" }));
         const said = texts.find((t) => width(t) < w);
-        if (said) out.push(text(x + w/2, y + high/2 + 4, said, "middle", full && { color: "on:memory", bold: true, spoken: false }));
+        if (!said) continue;
+        const [a, b, c] = stripes, at = c === undefined && width(said) < w*(b - a)/P ? a + b : P;
+        out.push(text(x + w*at/P/2, y + high/2 + 4, said, "middle", full ? { color: "on:memory", bold: true, spoken: false } : { halo: true }));
       }
     }
     const arcs = [], heads = [], labels = [], boxes = [];
@@ -57,7 +58,7 @@ addEventListener("DOMContentLoaded", () => {
       heads.push(path(`M${fixed(v - 4.5)} ${fixed(y - 8*side)}h9L${fixed(v)} ${fixed(y)}Z`, { fill: "network" }));
       if (label && boxes.every(([p, q, z]) => Math.abs(x - p) > (w + q)/2 + 3 || Math.abs(y - h - z) > 13)) {
         boxes.push([x, w, y - h]);
-        labels.push(text(x, y - h + 4, label, "middle", { bold: true, halo: true }));
+        labels.push(rect(x - w/2 - 3, y - h - 9, w + 6, 17, { fill: "paper" }), text(x, y - h + 4, label, "middle", { bold: true }));
       }
     }
     return [out, [...arcs, ...heads, ...labels], y1 + (down ? down + 16 : 6)];

@@ -58,6 +58,11 @@ addEventListener("DOMContentLoaded", () => {
     const inputText = (x, s) => (x.options ? x.options[s][0] : "on" in x ? (s ? "yes" : "no")
       : single(`${decimal(typed(x, s))} ${x.unit}`.trimEnd()));
     const allowed = (x, v) => (x.above ? v > x.lo : v >= x.lo) && v <= x.hi && (!x.whole || v % 1 === 0);
+    const write = (x) => (x.unit ? `a number of ${x.unit}` : "a number") + `, such as ${typed(x, x.value)}`;
+    function number(x, text) {                             // what is typed in a field, SI: its unit may follow, nothing else; else NaN
+      const found = text.trim().match(/^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(.*)$/i);
+      return found && ["", x.unit].includes(found[2]) ? Number(found[1])*x.times/x.over : NaN;
+    }
     const bounds = (x) => `${x.whole ? "a whole number " : ""}${x.above ? "above" : "from"} ${decimal(typed(x, x.lo))}${x.above ? "," : ""} to ${decimal(typed(x, x.hi))}`;
     const rowText = (r) => (S.row ? `${S.row} = ${S.rows[r][0]}` : S.rows[r][0]);
     function fill(template, D, r, setting, why) {
@@ -87,11 +92,11 @@ addEventListener("DOMContentLoaded", () => {
     }
     const start = S.inputs.map((x) => (x.options ? x.at : "on" in x ? x.on : x.value));
     const settingText = (setting) => S.inputs.map((x, i) => `${x.label}: ${inputText(x, setting[i])}`).join("; ");
-    return { numbers, cell, limit, sentence, start, typed, allowed, bounds, inputText, settingText };
+    return { numbers, cell, limit, sentence, start, typed, number, write, allowed, bounds, inputText, settingText };
   }
 
   function card(figure) {
-    const S = JSON.parse(figure.dataset.spec), { numbers, cell, limit, sentence, start, typed, allowed, bounds, settingText } = decision(S);
+    const S = JSON.parse(figure.dataset.spec), { numbers, cell, limit, sentence, start, typed, number, write, allowed, bounds, settingText } = decision(S);
     const setting = [...start], said = figure.querySelector(".cx-verdict"), given = figure.querySelector(".cx-setting");
     const heads = [...figure.querySelectorAll("thead small")], trs = [...figure.querySelectorAll("tbody tr")];
     const box = el("fieldset", { class: "cx-inputs" }, el("legend", {}, "Your numbers"));
@@ -105,12 +110,12 @@ addEventListener("DOMContentLoaded", () => {
 
     function field(x, i) {
       const id = `${figure.id}-${i}`, note = el("small", { id: id + "-n", role: "status" });
-      const input = el("input", { type: "number", id, step: "any", min: typed(x, x.lo), max: typed(x, x.hi), autocomplete: "off",
-        "aria-describedby": `${id}-u ${id}-n` });
+      // not type="number": a browser drops what it cannot read in one, and "20 MB" becomes 20 of this field's unit
+      const input = el("input", { type: "text", inputmode: "decimal", id, autocomplete: "off", "aria-describedby": `${id}-u ${id}-n` });
       input.addEventListener("input", () => {
-        const v = Number(input.value)*x.times/x.over, good = input.value.trim() !== "" && allowed(x, v);
+        const v = number(x, input.value), good = allowed(x, v);
         check(input, good);
-        note.textContent = good ? "" : bounds(x);
+        note.textContent = good ? "" : Number.isNaN(v) ? write(x) : bounds(x);
         if (good) { setting[i] = v; changed(); }
       });
       box.append(el("label", { for: id }, x.label), el("div", { class: "cx-typed" }, input, el("span", { id: id + "-u" }, x.unit), note));
