@@ -1,6 +1,5 @@
 """The formulas, one module a theme.  `capacity.formulas.NAME` is `capacity.NAME`."""
 from ..grammar import REGISTRY
-<<<<<<< HEAD
 from . import (collectives, compute, economics, estimation, experts, io, memory, network, offload, parallel,  # noqa: F401
                pipeline, precision, recomputation, reliability, scaling, sharding)
 
