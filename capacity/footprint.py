@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Any
 
 from . import specs
-from .algebra import ceil, floor, maximum, minimum, where
-from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered_bytes, in_flight, in_flight_chunks,
+from .algebra import ceil, floor, is_symbolic, maximum, minimum, where
+from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered_bytes, in_flight_chunks,
                        logit_bytes, model_state_bytes, padded_copies, recompute_bytes, routed_working_bytes,
                        score_bytes_per_layer)
 from .hardware import Accelerator, Cluster
@@ -171,7 +171,7 @@ def _heads(model, kernels, cp):
     yield "values", 2*(model.value_width if latent else model.kv_width), "tensor"
     yield "head outputs", 2*model.value_width, "tensor"
     if kernels.exchange:
-        yield "head outputs, exchanged", where(cp > 1, 2*model.value_width, 0), "tensor"
+        yield "head outputs, exchanged", minimum(cp - 1, 1)*2*model.value_width, "tensor"
     yield "log-sum-exp", 4*model.heads, "tensor"
 
 
@@ -236,7 +236,7 @@ class Footprint:
     @functools.cached_property
     def total(self):
         """Bytes of the greatest instant."""
-        return functools.reduce(maximum, [instant.total for instant in self.instants])
+        return functools.reduce(_greater, [instant.total for instant in self.instants])
 
     @functools.cached_property
     def parts(self):
@@ -247,7 +247,7 @@ class Footprint:
             higher = other.total > top
             parts = {name: parts[name] if parts[name] is other.parts[name] else where(higher, other.parts[name], parts[name])
                      for name in PARTS}
-            top = maximum(top, other.total)
+            top = _greater(top, other.total)
         return specs.Facts(parts)
 
     @property
@@ -311,7 +311,7 @@ class _Stage:
     def __init__(self, model, lay, seq_len, policy, kernels, units, stage):
         self.model, self.lay, self.seq_len, self.policy, self.kernels = model, lay, seq_len, policy, kernels
         self.units, self.stage = units, stage
-        self.first, self.last = where(stage > 0, 0, 1), where(lay.pp - 1 > stage, 0, 1)
+        self.first, self.last = 1 - minimum(stage, 1), 1 - minimum(lay.pp - 1 - stage, 1)       # 1 where it is, else 0
         self.tokens = lay.microbatch*seq_len/lay.cp             # of a micro-batch, on one device
         self.stored = 2*self.tokens*model.hidden/lay.seq_ranks  # the input of a layer, 16 bits
         self.end = model.vocab*model.hidden/lay.tp              # the matrix at one end of the model
@@ -355,7 +355,7 @@ class _Stage:
             return mine
         theirs = dict(weight_ranks=3, grad_ranks=2, optimizer_ranks=1)          # the stage of ZeRO that shares them
         theirs = {name: lay.expert_replicas if lay.zero >= zero else 1 for name, zero in theirs.items()}
-        return mine + model_state_bytes(self.sparse*self.expert_params, **nbytes, **theirs)
+        return mine + self.sparse*model_state_bytes(self.expert_params, **nbytes, **theirs)
 
     def layer_params(self, sparse):
         """Parameters of a layer on one tensor rank, without its routed experts."""
@@ -390,8 +390,7 @@ class _Stage:
         lay, share = self.lay, self.lay.recompute
         dense, sparse = self.layer_bytes(False), self.layer_bytes(True)
         kept = sum(n*(share*self.stored + (1 - share)*nbytes) for n, nbytes in ((self.dense, dense), (self.sparse, sparse)))
-        several = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, self.stage)/lay.chunks
-        copies = where(lay.chunks > 1, several, in_flight(lay.microbatches, lay.pp, self.stage))
+        copies = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, self.stage)/lay.chunks
         return recompute_bytes(copies, 1, kept, layer*share*maximum(dense, sparse))
 
     def layer_bytes(self, sparse):
@@ -420,24 +419,32 @@ class _Stage:
         dense = gated_working_bytes(self.tokens, model.hidden, model.ffn, lay.tp, lay.seq_ranks)
         if not model.experts:
             return dense
-        return where(self.sparse > 0, routed_working_bytes(self.tokens, model.hidden, self.copies, lay.seq_ranks), dense)
+        sparse = minimum(self.sparse, 1)
+        return sparse*routed_working_bytes(self.tokens, model.hidden, self.copies, lay.seq_ranks) + (1 - sparse)*dense
 
     def placeholders(self):
         """Bytes of one 16-bit tensor for each shape of weight on the stage, head included, embedding and router not."""
         model, lay, e = self.model, self.lay, self.model.experts
         attention = self.layer_params(False) - model.ffn_matmul/lay.tp - model.layer_small
-        n = attention + where(self.dense > 0, model.ffn_matmul/lay.tp, 0) + self.last*self.end
+        n = attention + minimum(self.dense, 1)*model.ffn_matmul/lay.tp + self.last*self.end
         if e:
-            same = where(lay.tp > 1, 0, 1) if e.shared == 1 else 0              # a single shared expert has a routed one's shape
-            n = n + where(self.sparse > 0, model.expert_matmul + (1 - same)*e.shared*model.expert_matmul/lay.tp, 0)
+            other = minimum(lay.tp - 1, 1) if e.shared == 1 else e.shared       # a whole shared expert has a routed one's shape
+            n = n + minimum(self.sparse, 1)*(1 + other/lay.tp)*model.expert_matmul
         return 2*n
 
     def workspace(self):
         """Bytes of the workspaces of matrix products, and of the whole sequence's head input where ranks share it."""
         lay, k = self.lay, self.kernels
-        grouped = where(self.sparse > 0, k.streams, 0)*k.workspace
-        whole = where(lay.seq_ranks > 1, 2*self.tokens*self.model.hidden, 0)
-        return k.workspace + grouped + self.last*(k.head_workspace + whole)
+        whole = minimum(lay.seq_ranks - 1, 1)*2*self.tokens*self.model.hidden
+        return k.workspace*(1 + minimum(self.sparse, 1)*k.streams) + self.last*(k.head_workspace + whole)
+
+
+def _greater(a, b):
+    """The larger of two; of two expressions without asking sympy which one it is, which can take minutes."""
+    if is_symbolic(a) or is_symbolic(b):
+        from sympy import Max
+        return Max(a, b, evaluate=False)
+    return maximum(a, b)
 
 
 def _is(value, number):

@@ -143,8 +143,11 @@ def in_flight(microbatches: Ratio, pp: Count, stage: Index) -> Ratio:
 
 @formula(chapter="19-memory-equation", source="narayanan2021")
 def in_flight_chunks(microbatches: Ratio, pp: Count, chunks: Count, stage: Index) -> Ratio:
-    """Pairs of micro-batch and model chunk that a device of the interleaved schedule holds when its first backward pass begins."""
-    return minimum(microbatches*chunks, 2*(pp - stage - 1) + (chunks - 1)*pp + 1)
+    """Pairs of micro-batch and model chunk that a device holds when its first backward pass begins, interleaved or not.
+
+    With one chunk this is `in_flight`; from two on the schedule warms up with twice as many for each later stage.
+    """
+    return minimum(microbatches*chunks, (pp - stage - 1)*(1 + minimum(chunks - 1, 1)) + (chunks - 1)*pp + 1)
 
 
 # gathered weights
