@@ -1,4 +1,4 @@
-/* Plays each figure.cx-stepper, a recorded run; its drawing is picture() of player.py. */
+/* Plays each figure.cx-stepper, a recorded run: picture() of player.py. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
   const { fixed, width, most, rect, path, text, group, frame, legend, el } = cx, DASHES = ["", "7 4", "2 3", "9 3 2 3"], BEAT = 1500;
