@@ -93,7 +93,6 @@ from .formulas.memory import attention_saved_bytes as attention_saved_bytes
 from .formulas.memory import gated_saved_bytes as gated_saved_bytes
 from .formulas.memory import gated_working_bytes as gated_working_bytes
 from .formulas.memory import gathered_bytes as gathered_bytes
-from .formulas.memory import in_flight as in_flight
 from .formulas.memory import in_flight_chunks as in_flight_chunks
 from .formulas.memory import latent_saved_bytes as latent_saved_bytes
 from .formulas.memory import logit_bytes as logit_bytes

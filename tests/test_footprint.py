@@ -11,8 +11,8 @@ import sympy as sp
 
 from capacity import (Footprint, GiB, Kernels, Layout, MiB, Policy, Saved, Transformer, accelerator,
                       activation_bytes_per_layer, activation_table, attention_saved_bytes, cluster, estimate,
-                      gated_saved_bytes, gathered_bytes, in_flight, in_flight_chunks, interleaved, kernels,
-                      latent_saved_bytes, logit_bytes, memory, memory_runs, model, model_state_bytes, one_f_one_b,
+                      gated_saved_bytes, gathered_bytes, in_flight_chunks, interleaved, kernels,
+                      latent_saved_bytes, logit_bytes, memory, memory_runs, model, model_state_bytes, one_f_one_b, one_f_one_b_activations,
                       padded_copies, policies, routed_saved_bytes, routed_working_bytes)
 from capacity.footprint import PARTS
 from capacity.transformer import models
@@ -228,7 +228,7 @@ def test_in_flight_is_what_the_schedule_has_in_flight(p, v):
             most = max(accumulate(steps))
             first = steps.index(-1)
             assert sum(steps[:first]) == most, "when the first backward pass begins"
-            assert most == (in_flight(m, p, device) if v == 1 else in_flight_chunks(m, p, v, device))
+            assert most == (one_f_one_b_activations(p, m, device) if v == 1 else in_flight_chunks(m, p, v, device))
 
 
 def test_a_recomputed_layer_and_the_logits_do_not_meet():

@@ -136,16 +136,10 @@ def logit_bytes(microbatch_tokens: Ratio, vocab: Count, tp: Count = 1, *, per_lo
 
 # a pipeline
 @formula(chapter="19-memory-equation", source="narayanan2021")
-def in_flight(microbatches: Ratio, pp: Count, stage: Index) -> Ratio:
-    """Micro-batches whose activations a stage of 1F1B holds when its first backward pass begins."""
-    return minimum(microbatches, pp - stage)
-
-
-@formula(chapter="19-memory-equation", source="narayanan2021")
-def in_flight_chunks(microbatches: Ratio, pp: Count, chunks: Count, stage: Index) -> Ratio:
+def in_flight_chunks(microbatches: Count, pp: Count, chunks: Count, stage: Index) -> Ratio:
     """Pairs of micro-batch and model chunk that a device holds when its first backward pass begins, interleaved or not.
 
-    With one chunk this is `in_flight`; from two on the schedule warms up with twice as many for each later stage.
+    With one chunk this is `one_f_one_b_activations`; from two on the schedule warms up with twice as many for each later stage.
     """
     return minimum(microbatches*chunks, (pp - stage - 1)*(1 + minimum(chunks - 1, 1)) + (chunks - 1)*pp + 1)
 
