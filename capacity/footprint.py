@@ -317,7 +317,7 @@ class _Stage:
         self.end = model.vocab*model.hidden/lay.tp              # the matrix at one end of the model
         piece, e = _piece(model, lay), model.experts
         self.dense = minimum(maximum(e.dense - stage*piece, 0), piece) if e else piece*lay.chunks
-        self.sparse = piece*lay.chunks - self.dense if e else 0
+        self.sparse = piece*lay.chunks - self.dense
         self.copies = e and e.active
         if e and kernels.capacity is not None:
             self.copies = padded_copies(self.tokens/lay.seq_ranks, e.active, e.count, factor=kernels.capacity)

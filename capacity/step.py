@@ -4,7 +4,7 @@ Nothing here is a formula of its own. Each term calls one of `capacity.formulas`
 says which, over which ranks, and what hides behind what.
 """
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import specs
@@ -48,7 +48,8 @@ class Step:
     bubble     waiting for the first and the last micro-batch, and for a stage with more layers
     data       the part of gradient and weight traffic that no arithmetic hides
 
-    Bytes on the device that needs most: `footprint`, see `capacity.memory`.
+    Bytes on the device that needs most: `footprint`, see `capacity.memory`;
+    `remember()` works it out.
     `flops` is the model's own work on one device, `peak` its dense rate, `tokens` those of the
     whole step; `spread` is the standard deviation of the logarithm of the time.
     """
@@ -61,11 +62,16 @@ class Step:
     pipeline: Any
     bubble: Any
     data: Any
-    footprint: Footprint
     flops: Any
     peak: Any
     tokens: Any
     spread: Any
+    remember: Any = field(repr=False, compare=False)
+
+    @functools.cached_property
+    def footprint(self) -> Footprint:
+        """Its bytes, worked out when they are first asked for."""
+        return self.remember()
 
     @property
     def seconds(self):
@@ -200,9 +206,9 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, a
 
     seconds = dict(matmul=products, attention=scores, pointwise=pointwise, update=update,
                    tensor=tensor, context=context, pipeline=pipeline, bubble=bubble, data=data)
-    footprint = memory(model, cluster, layout, seq_len, kernels=kernels,
-                       policy=Policy(name="as given", weight=weight, grad=grad, optimizer=optimizer))
-    return Step(**seconds, footprint=footprint,
+    remember = functools.partial(memory, model, cluster, layout, seq_len, kernels=kernels,
+                                 policy=Policy(name="as given", weight=weight, grad=grad, optimizer=optimizer))
+    return Step(**seconds, remember=remember,
                 flops=flops(model.matmul_params, 6, 12)/lay.devices, peak=device.peak(format), tokens=tokens,
                 spread=_spread(seconds, compute_spread, network_spread, library_spread))
 

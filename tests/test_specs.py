@@ -152,13 +152,22 @@ def test_a_rack_of_72_sends_as_much_as_nine_nodes():
 # ---- published counts ------------------------------------------------------------------------
 EXACT = {"llama2-7b": 6_738_415_616, "llama2-13b": 13_015_864_320, "llama2-70b": 68_976_648_192,
          "llama3-8b": 8_030_261_248, "llama3-70b": 70_553_706_496, "llama3-405b": 405_853_388_800}
-ROUNDED = {"gpt3-175b": (174.6, None), "deepseek-v3": (671.03, 37.6), "mixtral-8x7b": (46.7, 12.9),
+COUNTED = {"gpt3-175b": (174_604_259_328, 174_604_259_328), "mixtral-8x7b": (46_702_792_704, 12_879_925_248),
+           "deepseek-v3": (671_026_419_200, 37_552_297_472)}
+ROUNDED = {"gpt3-175b": (174.6, None), "deepseek-v2": (236, 21), "deepseek-v3": (671.03, 37.6), "mixtral-8x7b": (46.7, 12.9),
            "mixtral-8x22b": (141, 39), "qwen2.5-7b": (7.6, None), "qwen2.5-72b": (72.7, None)}
 
 
 @pytest.mark.parametrize("key", EXACT)
 def test_exact_parameter_counts(key):
     assert model(key).params == EXACT[key] == model(key).published["params"]
+
+
+@pytest.mark.parametrize("key", COUNTED)
+def test_counted_parameters_of_all_and_of_one_token(key):
+    assert (model(key).params, model(key).active_params) == COUNTED[key]
+    wide = replace(model("mixtral-8x22b"), vocab=32768)
+    assert (wide.params, wide.active_params) == (140_630_071_296, 39_161_468_928), "the padded vocabulary of later checkpoints"
 
 
 def test_a_model_is_the_sum_of_its_tensors():

@@ -214,6 +214,7 @@ def put_in_place(old, new):
     for name, x in list(vars(new).items()):
         here = vars(old).get(name)
         for f, g in ((here, x), (getattr(here, "fget", None), getattr(x, "fget", None)),
+                     (getattr(here, "func", None), getattr(x, "func", None)),
                      (getattr(here, "__wrapped__", None), getattr(x, "__wrapped__", None))):
             if inspect.isfunction(f) and inspect.isfunction(g):
                 f.__code__, f.__defaults__, f.__kwdefaults__ = g.__code__, g.__defaults__, g.__kwdefaults__
