@@ -257,8 +257,11 @@ def least_time(times, states, tapes, memory):
     return (cost, [*actions(0, L, memory, False)]) if cost < np.inf else (cost, None)
 
 
-def front(layers, state, tape, memories):
-    """`least_time` for equal layers of one second and whole bytes, for each of the memories: a list of runs."""
+def front(layers, state, tape, memories, *, once=False):
+    """`least_time` for equal layers of one second and whole bytes, for each of the memories: a list of runs.
+
+    once: a kept input counts no more when its tape, which holds it, is alive.
+    """
     M = max(memories) + 1
     big = 10**9
 
@@ -268,21 +271,24 @@ def front(layers, state, tape, memories):
     kept, free = [np.zeros(M, int)], [np.zeros(M, int)]
     for n in range(1, layers + 1):
         tape_first = 1 + less(free[n - 1], tape)
-        ways = [tape_first] + [k + free[n - k] + kept[k] for k in range(1, n)]
+        ways = [1 + less(free[n - 1], tape - state) if once else tape_first] + [k + free[n - k] + kept[k] for k in range(1, n)]
         kept.append(np.minimum(np.min(ways, 0), big))
         free.append(np.minimum(np.minimum(tape_first, less(kept[n], state)), big))
     return [int(free[layers][m]) for m in memories]
 
 
-def try_everything(layers, memory, times=1, state=1, tape=0, *, unit=False):
-    """Least seconds of runs over all schedules of the machine that stay within memory, by search; inf if there is none.
+def try_everything(layers, memory, times=1, state=1, tape=0, *, unit=False, anywhere=False, once=False):
+    """Least seconds of runs within memory by search, over all schedules of the machine that hold a kept input until its
+    layer is done; inf if there is none.
 
+    anywhere: over all schedules, which may free a kept input at any time and make it again.
     unit: the gradient passes a layer whose input is the current state, and takes no tape and no run.
-    For a few layers: there are about 4**layers states.
+    once: as in `front`.  For a few layers: there are about 4**layers states.
     """
     times, state, tape = (np.broadcast_to(v, layers) for v in (times, state, tape))
 
     def size(saved, tapes):
+        saved &= ~tapes if once else -1
         return sum(state[i] for i in range(layers) if saved >> i & 1) + sum(tape[i] for i in range(layers) if tapes >> i & 1)
 
     start = (0, 0, 0, layers)                            # saved, tapes, current state (-1: none), layers still to pass
@@ -294,7 +300,7 @@ def try_everything(layers, memory, times=1, state=1, tape=0, *, unit=False):
             return cost
         if cost > least[now]:
             continue
-        moves = [(0, (saved & ~(1 << i), tapes, at, left)) for i in range(left, layers) if saved >> i & 1]
+        moves = [(0, (saved & ~(1 << i), tapes, at, left)) for i in range(0 if anywhere else left, layers) if saved >> i & 1]
         moves += [(0, (saved, tapes, i, left)) for i in range(layers) if saved >> i & 1]
         if 0 <= at < left:
             moves.append((0, (saved | 1 << at, tapes, at, left)))

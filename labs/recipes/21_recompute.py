@@ -2,9 +2,13 @@
 
     torchrun --standalone --nproc-per-node=4 labs/recipes/21_recompute.py
 """
+from fractions import Fraction
+
 import torch
 from torch import nn
-from torch.utils.checkpoint import CheckpointPolicy as Policy, checkpoint, create_selective_checkpoint_contexts
+from torch.nn.functional import scaled_dot_product_attention
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 from torch.utils.flop_counter import FlopCounterMode
 # the library
 def in_segments(net, x, lengths, **how):
@@ -13,28 +17,46 @@ def in_segments(net, x, lengths, **how):
         x = checkpoint(part, x, use_reentrant=False, **how)
     return x
 
-def products(ctx, op, *args, **kwargs):    # keep them, redo the rest
-    linear = (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
-    return (Policy.MUST_SAVE if op in linear
-            else Policy.PREFER_RECOMPUTE)
-
-selective = lambda: create_selective_checkpoint_contexts(products)
+aten = torch.ops.aten                      # dear: keep; redo the rest
+dear = [getattr(aten, op).default for op in (
+    "mm", "addmm", "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_flash_attention_for_cpu")]
+selective = lambda: create_selective_checkpoint_contexts(dear)
 # end
 
-def step(net, run):
-    torch.manual_seed(21)                  # the same input and the same masks
-    net.zero_grad()
-    with FlopCounterMode(display=False) as count:
-        run(net, torch.randn(4, 32, 64, requires_grad=True)).square().sum().backward()
-    return [p.grad for p in net.parameters()], count.get_total_flops()
+class Attentions(TorchDispatchMode):                # FLOP of attention on a CPU are not counted: its runs are
+    runs = 0
 
-block = lambda: nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 256), nn.GELU(), nn.Dropout(.1), nn.Linear(256, 64))
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        self.runs += op is aten._scaled_dot_product_flash_attention_for_cpu.default
+        return op(*args, **(kwargs or {}))
+
+
+def step(net, run):
+    torch.manual_seed(21)                           # the same input and the same masks
+    net.zero_grad()
+    with FlopCounterMode(display=False) as count, Attentions() as attentions:
+        run(net, torch.randn(4, 32, 64, requires_grad=True)).square().sum().backward()
+    return [p.grad for p in net.parameters()], count.get_total_flops(), attentions.runs
+
+
+class Attention(nn.Module):
+    def forward(self, x):
+        return scaled_dot_product_attention(*x.unflatten(-1, (3, 4, 16)).permute(2, 0, 3, 1, 4), is_causal=True).transpose(1, 2).flatten(2)
+
+
+block = lambda: nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 192), Attention(), nn.Linear(64, 256), nn.GELU(), nn.Dropout(.1),
+                              nn.Linear(256, 64))
 net = nn.Sequential(*(block() for _ in range(8)))
-want, flops = step(net, lambda net, x: net(x))
-for how, cost, equal in ((dict(lengths=[3, 2, 2, 1], early_stop=False), 4/3, True),
-                         (dict(lengths=[1]*8), 7/6, True),                     # the last product is not repeated
-                         (dict(lengths=[1]*8, context_fn=selective), 1, True),
-                         (dict(lengths=[8], preserve_rng_state=False), 4/3 - 1/48, False)):     # masks drawn anew
-    grads, done = step(net, lambda net, x: in_segments(net, x, **how))
-    assert done/flops == cost and all(map(torch.equal, grads, want)) == equal, (how, done/flops)
-print("gradients and FLOP as foretold; with other masks the gradients are wrong")
+want, flops, runs = step(net, lambda net, x: net(x))
+assert runs == 8
+for how, cost, attended, equal in (
+        (dict(lengths=[3, 2, 2, 1], early_stop=False), Fraction(4, 3), 16, True),
+        (dict(lengths=[1]*8), Fraction(40, 33), 16, True),                       # the last product is not repeated
+        (dict(lengths=[1]*8, context_fn=selective), 1, 8, True),                 # no product and no attention is
+        (dict(lengths=[8], preserve_rng_state=False), Fraction(4, 3) - Fraction(1, 66), 16, False)):   # masks drawn anew
+    grads, done, runs = step(net, lambda net, x: in_segments(net, x, **how))
+    assert Fraction(done, flops) == cost and runs == attended and all(map(torch.equal, grads, want)) == equal, (how, done/flops, runs)
+print("gradients, FLOP and runs of attention as foretold; with other masks the gradients are wrong")
