@@ -181,9 +181,9 @@ def node_step(gpus, layers, params, forward, links, host, drives, *, rounds=1, w
 
     forward: seconds of a layer and micro-batch on a GPU, backward takes twice as long; `rounds` micro-batches.  After a
     layer's backward each GPU sends the gradients of its share down its link, and they are added to those of earlier
-    micro-batches (`adding` bytes of host memory a parameter).  Then the state of a layer is read (a share on_drives of `state` bytes a parameter), updated
-    (`touched` bytes of host memory), written, and its new weights go up; `held` layers find room in host memory at a
-    time.  drives: bytes per second of all drives, reads and writes together.
+    micro-batches (`adding` bytes of host memory a parameter).  Then the state of a layer is read (a share on_drives of
+    `state` bytes a parameter), updated (`touched` bytes of host memory), written, and its new weights go up; `held` layers
+    find room in host memory at a time.  drives: bytes per second of all drives, reads and writes together.
     waits: an update begins after "all" gradients, as clipping asks, after its "own" layer's, or with the step, on
     gradients of the step before ("none").  ValueError for another.
     """
