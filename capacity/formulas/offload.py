@@ -10,10 +10,10 @@ from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerS
 
 
 @formula(chapter="22-offloading", source="baccelli1992")
-def offload_layer_time(layer_compute: Seconds, layer_transfer: Seconds, link_latency: Seconds, prefetch: Index) -> Seconds:
-    """Time per layer, in the long run, of layers fetched one by one into 1 + prefetch buffers and then computed."""
+def offload_layer_time(layer_compute: Seconds, layer_transfer: Seconds, link_latency: Seconds, ahead: Index) -> Seconds:
+    """Time per layer, in the long run, of layers fetched one by one into 1 + ahead buffers and then computed."""
     return maximum(maximum(layer_compute, layer_transfer),
-                   (layer_compute + layer_transfer + link_latency)/(1 + prefetch))
+                   (layer_compute + layer_transfer + link_latency)/(1 + ahead))
 
 
 @formula(chapter="22-offloading", source="derived")
