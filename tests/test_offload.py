@@ -118,6 +118,11 @@ def test_gradients_of_all_rounds_pass_the_links_and_the_host():
         assert np.isclose(offload.span(trace)[1], want)
 
 
+def test_a_layer_computed_again_makes_backward_longer():
+    trace = simulate(*offload.node_step(1, 2, 4., 1., 1e9, 1e9, 1e9, backward=3))
+    assert np.isclose(trace["backward 0 0 0"].stop, 8)
+
+
 def test_a_step_names_what_it_does_not_know():
     with pytest.raises(ValueError, match="waits = 'half'; allowed"):
         offload.node_step(1, 1, 1, 1, 1, 1, 1, waits="half")

@@ -176,14 +176,15 @@ def streaming(gpus, layers, layer_bytes, compute, links, host, shared, buffers=2
 
 
 def node_step(gpus, layers, params, forward, links, host, drives, *, rounds=1, weights=2, grads=2, adding=6, state=12,
-              touched=28, on_drives=1.0, waits="all", held=4):
+              touched=28, on_drives=1.0, waits="all", held=4, backward=2):
     """Tasks of one training step whose optimizer state lies on drives and is updated by the CPU: (tasks, capacities).
 
-    forward: seconds of a layer and micro-batch on a GPU, backward takes twice as long; `rounds` micro-batches.  After a
-    layer's backward each GPU sends the gradients of its share down its link, and they are added to those of earlier
-    micro-batches (`adding` bytes of host memory a parameter).  Then the state of a layer is read (a share on_drives of `state` bytes a parameter), updated
-    (`touched` bytes of host memory), written, and its new weights go up; `held` layers find room in host memory at a
-    time.  drives: bytes per second of all drives, reads and writes together.
+    forward: seconds of a layer and micro-batch on a GPU; backward takes `backward` times as long, 3 if the layer is computed
+    again; `rounds` micro-batches.  After a layer's backward each GPU sends the gradients of its share down its link, and
+    they are added to those of earlier micro-batches (`adding` bytes of host memory a parameter).  Then the state of a layer
+    is read (a share on_drives of `state` bytes a parameter), updated (`touched` bytes of host memory), written, and its new
+    weights go up; `held` layers find room in host memory at a time.  drives: bytes per second of all drives, reads and
+    writes together.
     waits: an update begins after "all" gradients, as clipping asks, after its "own" layer's, or with the step, on
     gradients of the step before ("none").  ValueError for another.
     """
@@ -194,7 +195,7 @@ def node_step(gpus, layers, params, forward, links, host, drives, *, rounds=1, w
     for r in range(rounds):
         tasks += [Task(f"forward {r} {g} {i}", f"gpu {g}", {f"gpu {g}": forward}) for g in every for i in range(layers)]
         for i, g in itertools.product(down, every):
-            tasks += [Task(f"backward {r} {g} {i}", f"gpu {g}", {f"gpu {g}": 2*forward}),
+            tasks += [Task(f"backward {r} {g} {i}", f"gpu {g}", {f"gpu {g}": backward*forward}),
                       Task(f"gradient {r} {g} {i}", f"down {g}", {f"down {g}": grads*share, "host": grads*share},
                            (f"backward {r} {g} {i}",)),
                       Task(f"add {r} {g} {i}", f"cpu {g}", {"host": adding*share}, (f"gradient {r} {g} {i}",))]

@@ -16,7 +16,8 @@ def offloaded(model, mesh, pin):
     for layer in model:
         fully_shard(layer, **how)
     fully_shard(model, **how)
-    return torch.optim.AdamW(model.parameters())
+    weights = model.parameters()
+    return torch.optim.AdamW(weights, fused=True)
     # end
 
 def train(model, adam, x, hooks):
