@@ -16,11 +16,14 @@ def collectives(reshard, hold=False):
     """Calls in one step, by name."""
     # the library
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    # hybrid: init_device_mesh("cuda", (8, 8), mesh_dim_names=("replicate", "shard"))
-    net = nn.Sequential(*[nn.TransformerEncoderLayer(64, 4, 128) for _ in range(U)])
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    for unit in [*net, net]:                    # blocks first, then the rest
-        fully_shard(unit, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard)
+    # hybrid: a mesh ("cuda", (8, 8)), first replicate, then shard
+    net = nn.Sequential(*[nn.TransformerEncoderLayer(64, 4, 128)
+                          for _ in range(U)])
+    half = MixedPrecisionPolicy(param_dtype=torch.bfloat16,
+                                reduce_dtype=torch.float32)
+    for unit in [*net, net]:        # blocks first, then the rest
+        fully_shard(unit, mesh=mesh, mp_policy=half,
+                    reshard_after_forward=reshard)
     # end
     with profile() as seen:
         for j in range(M):
