@@ -139,6 +139,10 @@ def test_the_head_unit_of_a_small_model_is_the_peak():
     trace = run(zero.train, parts, units, samples, zero.step(3, units, 2), 1).results[0]["trace"]
     peak = max(sum(held.values()) for *_, held in trace)
     assert peak == fsdp_peak_bytes(sum(map(zero.length, units.values())), 4, zero.length(units["head"]), 0, 8, 8, 24)
+    trace = run(zero.train, parts, units, samples, zero.step(3, units, 2, prefetch=1), 1).results[0]["trace"]
+    ahead = max(sum(held.values()) for *_, held in trace)     # a block ahead of the head: the formula is a bound
+    assert ahead == peak + 8*zero.length(units["0"])
+    assert ahead < fsdp_peak_bytes(sum(map(zero.length, units.values())), 4, zero.length(units["head"]), 1, 8, 8, 24)
 
 
 def test_gradients_of_a_step():

@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.profiler import profile
 
 U, M = 6, 3                                     # units, micro-batches
@@ -16,15 +16,20 @@ def collectives(reshard, hold=False):
     """Calls in one step, by name."""
     # the library
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    net = nn.Sequential(*[nn.Linear(64, 64) for _ in range(U)])
-    for unit in [*net, net]:                    # inner units first
-        fully_shard(unit, mesh=mesh, reshard_after_forward=reshard)
+    # hybrid: a mesh ("cuda", (8, 8)), first replicate, then shard
+    net = nn.Sequential(*[nn.TransformerEncoderLayer(64, 4, 128)
+                          for _ in range(U)])
+    half = MixedPrecisionPolicy(param_dtype=torch.bfloat16,
+                                reduce_dtype=torch.float32)
+    for unit in [*net, net]:        # blocks first, then the rest
+        fully_shard(unit, mesh=mesh, mp_policy=half,
+                    reshard_after_forward=reshard)
     # end
     with profile() as seen:
         for j in range(M):
             net.set_requires_gradient_sync(not hold or j == M - 1)
             net.set_reshard_after_backward(not hold or j == M - 1)
-            net(torch.randn(8, 64)).sum().backward()
+            net(torch.randn(8, 4, 64)).sum().backward()
     calls = {e.key: e.count for e in seen.key_averages()}
     return calls["c10d::_allgather_base_"], calls["c10d::_reduce_scatter_base_"]
 
