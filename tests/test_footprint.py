@@ -13,7 +13,7 @@ from capacity import (Footprint, GiB, Kernels, Layout, MiB, Policy, Saved, Trans
                       activation_bytes_per_layer, activation_table, attention_saved_bytes, cluster, estimate,
                       gated_saved_bytes, gathered_bytes, in_flight, in_flight_chunks, interleaved, kernels,
                       latent_saved_bytes, logit_bytes, memory, memory_runs, model, model_state_bytes, one_f_one_b,
-                      padded_copies, policies, routed_saved_bytes)
+                      padded_copies, policies, routed_saved_bytes, routed_working_bytes)
 from capacity.footprint import PARTS
 from capacity.transformer import models
 
@@ -36,17 +36,18 @@ def per_token(shape, **kw):
 @pytest.mark.parametrize("key", models())
 def test_the_table_sums_to_the_formulas(key):
     m, e = model(key), model(key).experts
-    if m.latent:
-        attention = latent_saved_bytes(m.hidden, m.latent.q_rank, m.latent.kv_rank, m.query_width, m.value_width, m.heads)
-    else:
-        attention = attention_saved_bytes(m.hidden, m.query_width, m.kv_width, m.heads)
-    if m.gated:
-        assert per_token(m, sparse=False) == attention + gated_saved_bytes(m.hidden, m.ffn)
-    if e:
-        routed = routed_saved_bytes(m.hidden, e.ffn, e.active, e.count, e.shared*e.ffn)
-        assert per_token(m) == per_token(m, sparse=True) == attention + routed > per_token(m, sparse=False)
-    else:
-        assert per_token(m) == per_token(m, sparse=False)
+    for lay in Layout(batch=1), Layout(batch=1, tp=4), Layout(batch=1, tp=4, sequence_parallel=True):
+        ranks = lay.tp, lay.seq_ranks
+        kept = {sparse: sum(s.on(lay) for s in activation_table(m, sparse=sparse)) for sparse in ((False, True) if e else (False,))}
+        if m.latent:
+            attention = latent_saved_bytes(m.hidden, m.latent.q_rank, m.latent.kv_rank, m.query_width, m.value_width, m.heads, *ranks)
+        else:
+            attention = attention_saved_bytes(m.hidden, m.query_width, m.kv_width, m.heads, *ranks)
+        if m.gated:
+            assert kept[False] == attention + gated_saved_bytes(m.hidden, m.ffn, *ranks)
+        if e:
+            assert kept[True] == attention + routed_saved_bytes(m.hidden, e.ffn, e.active, e.count, e.shared*e.ffn, *ranks)
+    assert per_token(m) == per_token(m, sparse=bool(e)) and (not e or per_token(m) > per_token(m, sparse=False))
 
 
 def test_twelve_hidden_four_rho_six_ffn():
@@ -104,6 +105,8 @@ def test_rows_by_hand():
     assert table["feed-forward", "shared experts, into the non-linearity"] == (4*2048, "tensor")
     assert table["feed-forward", "router"] == (20*256, "sequence")
     assert table["attention", "layer input"] == table["feed-forward", "block input"] == (2*7168, "sequence")
+    other = {s.name: s.bytes for s in activation_table(replace(DEEPSEEK, kv_heads=1, norm=2))}
+    assert other["values"] == 2*128*128 and other["bottlenecks' norm statistics"] == 16, "a latent has no key-value heads"
     gpt = {(s.block, s.name): s.bytes for s in activation_table(model("gpt3-175b"), kernels="dropout")}
     assert gpt["feed-forward", "into the non-linearity"] == gpt["feed-forward", "out of the non-linearity"] == 2*4*12288
     assert gpt["attention", "dropout mask"] == gpt["feed-forward", "dropout mask"] == 12288
@@ -145,6 +148,8 @@ def test_one_device_by_hand():
     assert (f.weights, f.grads, f.optimizer) == (2*m.params, 2*m.params, 12*m.params)
     assert f.activations == 32*8192*per_token(m) == pytest.approx(36.54e9, rel=1e-3)
     assert f.head == 10*8192*128256 + 8192*(4*4096 + 4) and (f.gathered, f.working, f.workspace) == (0, 0, 0)
+    just = replace(accelerator("h200"), memory=f.total)
+    assert f.fits(just) and not f.fits(replace(just, memory=f.total - 1)) and not f.fits(accelerator("h200")), "141 GB, once"
     assert not f.fits(accelerator("h100-sxm")) and f.fits(accelerator("gb300")) and not f.fits(accelerator("gb300"), share=0.5)
 
 
@@ -261,9 +266,56 @@ def test_scores_and_bytes_per_element():
     assert foot(replace(LAYOUT, scores=1)).activations - foot().activations == pytest.approx(80*5*8192*8192*64/8)
     only = foot(Layout(batch=512, dp=512), kernels="34 bytes")
     assert only.head == logit_bytes(8192, 128256, per_logit=6) == 6*8192*128256
+    assert logit_bytes(8192, 128256, 8) == 10*8192*128256/8
+
+
+def test_a_stage_of_dense_layers_among_experts():
+    """DeepSeek-V3 on 32 stages of two layers: the first has no experts, the second one layer with them, the third two."""
+    lay = Layout(batch=64, dp=2, tp=8, pp=32, ep=16, sequence_parallel=True)
+    f = foot(lay, DEEPSEEK, kernels="megatron")
+    h, y = 7168, 8192
+    parts = {i.stage: i.parts for i in f.instants if i.name == "the last layer"}
+    copies = padded_copies(y/8, 8, 256)
+    assert copies == 8 and parts[0]["working"] == y*2*(h/8 + 2*18432/8)
+    assert parts[1]["working"] == parts[2]["working"] == y*2*h*(4*8 + 2)/8
+    attention = 7168*(1536 + 576) + (1536*128*192 + 512*128*256 + 128*128*7168)/8
+    dense, expert = 3*h*18432/8, 3*h*2048
+    assert parts[0]["placeholders"] == 2*(attention + dense)
+    assert parts[1]["placeholders"] == 2*(attention + dense + expert*(1 + 1/8)), "an eighth of the shared expert is a shape of its own"
+    assert parts[2]["placeholders"] == 2*(attention + expert*(1 + 1/8))
+    assert [parts[i]["workspace"]/MiB for i in (0, 1, 2)] == [32, 160, 160]
+    keeps = {sparse: y*sum(s.on(lay) for s in activation_table(DEEPSEEK, kernels="megatron", sparse=sparse)) for sparse in (False, True)}
+    for i, (dense, sparse) in enumerate([(2, 0), (1, 1), (0, 2)]):
+        assert parts[i]["activations"] == pytest.approx((32 - i)*(dense*keeps[False] + sparse*keeps[True]))
+    short = foot(replace(lay, batch=2*30), DEEPSEEK, seq_len=328, kernels="megatron")
+    assert padded_copies(41, 8, 256) == 2*256/41 and short.working == 328*2*h*(4*512/41 + 2)/8, "41 tokens a rank, two to an expert"
+
+
+def test_interleaved_pieces_with_experts():
+    """Two stages of two pieces of two layers, the first layer dense."""
+    shape = replace(DEEPSEEK, layers=8, experts=replace(DEEPSEEK.experts, dense=1))
+    f = memory(shape, cluster("dgx-h100", 8).sized(2), Layout(batch=4, pp=2, chunks=2), 128)
+    parts = {i.stage: i.parts for i in f.instants}
+    token = {sparse: per_token(shape, sparse=sparse) for sparse in (False, True)}
+    assert parts[0]["activations"] == pytest.approx(5/2*128*(token[False] + 3*token[True])), "five of four pieces a micro-batch"
+    assert parts[1]["activations"] == pytest.approx(3/2*128*4*token[True])
+    assert parts[0]["weights"] + parts[1]["weights"] == 2*shape.params
 
 
 # --- numbers, arrays, symbols
+
+def test_the_stage_where_dense_layers_end_counts_in_arrays_too():
+    """Many experts, few dense layers, sequences so short that the state decides: the first stage is not the greatest."""
+    for dense in (3, 4):
+        shape = replace(DEEPSEEK, layers=64, experts=replace(DEEPSEEK.experts, dense=dense))
+        for pp in (8, 16, 32):
+            numbers = [Layout(batch=256, dp=512//pp, pp=p, ep=4) for p in (pp, float(pp))]
+            one, same = (foot(lay, shape, seq_len=128) for lay in numbers)
+            many = foot(replace(numbers[0], pp=np.array([pp, pp])), shape, seq_len=128)
+            assert one.total == same.total and list(many.total) == [one.total]*2 and one.worst.stage > 0
+            assert list(many.weights) == [one.weights]*2 == [same.weights]*2
+
+
 
 CHOICES = [dict(kernels=k, zero=z) for k in ("textbook", "megatron", "34 bytes") for z in (1, 3)]
 
@@ -335,8 +387,9 @@ def test_errors_name_what_is_wrong():
         foot(policy="adam")
     with pytest.raises(ValueError, match="unknown kernels 'megatro'; close matches: megatron"):
         foot(kernels="megatro")
-    with pytest.raises(ValueError, match="seq_len = 0"):
-        foot(seq_len=0)
+    with pytest.raises(ValueError, match="seq_len = 0.5; allowed: at least 1"):
+        foot(seq_len=0.5)
+    assert foot(seq_len=1).activations > 0
     with pytest.raises(ValueError, match="is 256, and the cluster has 512 devices"):
         foot(replace(LAYOUT, dp=8))
     with pytest.raises(ValueError, match="sparse = True, and Llama 3 70B has no experts"):
@@ -347,6 +400,14 @@ def test_errors_name_what_is_wrong():
         activation_table("llama3-8b")
     with pytest.raises(ValueError, match="grad = -1"):
         Policy(name="no", weight=2, grad=-1, optimizer=0)
+    for facts in policies(), kernels(), foot().parts, foot().worst.parts:
+        with pytest.raises(TypeError, match="a fact cannot be changed"):
+            facts["weights"] = 0
+    assert Policy(name="nothing", weight=0, grad=0, optimizer=0, copy=0).total == 0
+    plain = foot(SPARSE, DEEPSEEK, kernels=Kernels(name="mine", workspace=5))
+    assert plain.workspace == 5 and foot(kernels=Kernels(name="mine")).workspace == 0, "no streams, no other workspaces, unless named"
+    assert all(i.parts["workspace"] == 5 for i in plain.instants)
+    assert type(activation_table(LLAMA)) is tuple and per_token(LLAMA, kernels="megatron") == per_token(LLAMA, kernels="megatron", cp=1)
     assert isinstance(activation_table(LLAMA)[0], Saved) and foot(kernels=Kernels(name="mine", per_logit=0)).head == 0
 
 
@@ -443,6 +504,7 @@ def test_what_a_library_adds_by_hand():
     assert f.working == 4096*2*h*(4*copies + 2)
     assert f.placeholders == 2*(attention + 3*h*1536 + 3*h*3072 + 102528*h)
     assert f.workspace == 5*32*MiB + 2*(8*MiB + 128*1024)
+    assert routed_working_bytes(4096, h, 6, seq_ranks=4) == 1024*2*h*26
     v3 = predict(next(r for r in RUNS if "v3" in r.key))
     h, attention = 7168, 7168*(1536 + 576) + 1536*128*192 + 512*128*256 + 128*128*7168
     assert v3.placeholders == 2*(attention + 3*h*18432 + 3*h*2048 + 129408*h), "one shared expert has the shape of a routed one"

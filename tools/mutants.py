@@ -7,7 +7,7 @@ A mutant of a formula doubles the result, changes one constant, one sign, one op
 min.  Three killers are tried in turn: the unit and trace check (Formula.check), then every assert of the chapter that derives the formula,
 run from its first cell with the mutant in the formula's place.  A survivor is excused only if sympy shows that it
 equals the original.  A mutant of a module changes one constant, sign, operator, comparison or function outside of docstrings
-and messages; it is tried by the tests in TESTS.  A mutant that makes its check
+and messages; it is tried by the tests in TESTS, or TESTS_OF it.  A mutant that makes its check
 run longer than SECONDS is noticed.  Exits 1 if a survivor is left.
 """
 import argparse
@@ -42,6 +42,7 @@ from capacity.grammar import REGISTRY
 matplotlib.use("Agg")                           # not by the environment: kernels that a test starts would inherit it
 SECONDS = 60
 TESTS = ["tests/test_estimate.py", "tests/test_specs.py"]
+TESTS_OF = {"footprint": ["tests/test_footprint.py"]}                  # modules with tests of their own
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 TWIN = {"maximum": "minimum", "minimum": "maximum", "ceil": "floor", "floor": "ceil"}
 
@@ -250,7 +251,7 @@ def module_trial(job):
             new.__package__, new.__file__ = old.__package__, old.__file__
             exec(compile(source, old.__file__, "exec"), vars(new))
             put_in_place(old, new)
-            code = tests_of(TESTS, Last())
+            code = tests_of(TESTS_OF.get(name, TESTS), Last())
     except TooLong as late:
         return name, text, "time", str(late)
     except BaseException as error:                # a SystemExit would end the worker, and its answer never come
@@ -268,8 +269,9 @@ def main():
     options = parser.parse_args()
     if options.modules:
         jobs = [(name, f"line {line}: {text}", source) for name in options.modules for line, text, source in module_mutants(name)]
-        if tests_of(TESTS):
-            sys.exit(f"{' '.join(TESTS)} fail with the modules as they are")
+        tests = sorted({test for name in options.modules for test in TESTS_OF.get(name, TESTS)})
+        if tests_of(tests):
+            sys.exit(f"{' '.join(tests)} fail with the modules as they are")
         sys.exit(report(options.j, module_trial, jobs))
     capacity.explore = capacity.stepper = capacity.explore_schedules = lambda *args, **kwargs: None    # they notice nothing
     jobs = [(name, text, i) for name in options.names or sorted(REGISTRY)      # two places may read alike
