@@ -73,9 +73,11 @@ class MemoryRun:
 
 @functools.cache
 def memory_runs():
-    """The 21 runs of specs/memory_runs.csv as MemoryRuns (simumax2026, commit 4dcaae513b, read on 2026-11-21).
+    """The 43 runs of specs/memory_runs.csv as MemoryRuns (simumax2026, commit 4dcaae513b, read on 2026-11-21).
 
-    Nine layouts, some with several numbers of micro-batches: Llama and DeepSeek layers on eight B200s under Megatron-LM.
+    19 layouts of Llama and DeepSeek layers on eight B200s under Megatron-LM. The source measured memory once per layout, at
+    four micro-batches, and repeats it for 8 and 32: where `key == row["memory_of"]`, the memory is the run's own.
+    `row["held_out"]` is "y" for the ten layouts that were added after `kernels()["megatron"]` was written.
     """
     with open(specs.HERE/"memory_runs.csv", newline="", encoding="utf-8") as file:
         return tuple(_memory_run(specs.Facts(row)) for row in csv.DictReader(file))

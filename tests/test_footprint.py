@@ -410,9 +410,10 @@ def test_errors_name_what_is_wrong():
     assert isinstance(activation_table(LLAMA)[0], Saved) and foot(kernels=Kernels(name="mine", per_logit=0)).head == 0
 
 
-# --- the world: 21 peaks that others measured
+# --- the world: 19 peaks that others measured
 
-RUNS = memory_runs()
+RUNS = tuple(run for run in memory_runs() if run.key == run.row["memory_of"])
+HELD_OUT = np.array([run.row["held_out"] == "y" for run in RUNS])
 
 
 def predict(run, **changes):
@@ -425,22 +426,38 @@ def errors(prediction):
 
 
 def test_the_runs_are_what_their_table_says():
-    assert len(RUNS) == 21 and len({(r.model, r.allocated) for r in RUNS}) == 9
-    for r in RUNS:
+    every, measured = memory_runs(), {r.key: r for r in RUNS}
+    assert (len(every), len(RUNS), HELD_OUT.sum()) == (43, 19, 10)
+    for r in every:
+        of = measured[r.row["memory_of"]]
+        assert (r.allocated, r.least, r.reserved, r.model) == (of.allocated, of.least, of.reserved, of.model), "copied"
+        assert (r.row["held_out"], r.row["simumax_mib"]) == (of.row["held_out"], of.row["simumax_mib"])
+        assert of.layout.microbatches == 4 <= r.layout.microbatches and r.row["held_out"] in "yn"
+    assert sum(r.row["held_out"] == "n" for r in every) == 21
+    for r in every:
         assert r.layout.check(r.model, r.cluster) == () and r.least <= r.allocated < r.reserved < r.cluster.device.memory*1.01
         assert r.model.vocab % (128*r.layout.tp) == 0 and r.layout.microbatches == int(r.row["microbatches"])
         assert r.layout.devices == r.cluster.devices == 8 and r.source == "simumax2026"
         assert r.allocated == float(r.row["peak_allocated_mib_max"])*MiB and r.seconds == pytest.approx(float(r.row["step_ms"])/1000)
-    big = next(r for r in RUNS if "405b" in r.key).model
+    big = next(r for r in RUNS if "405b" in r.key and r.layout.tp == 2).model
     assert (big.kv_heads, model("llama3-405b").kv_heads) == (16, 8), "the launch script's, not the model's"
     assert big.layers == 4 and big.vocab == 128512 and next(r for r in RUNS if "v3" in r.key).model.experts.dense == 1
 
 
 def test_every_peak_is_within_three_percent_and_all_within_one_on_average():
-    """The bounds were stated before; what came out is far inside them, and is stated too."""
-    error = abs(errors(lambda run: predict(run).total))
-    assert error.mean() < 0.01 and error.max() < 0.03
-    assert error.mean() < 0.001 and error.max() < 0.0025
+    """The bounds were stated before; what came out is far inside them, on the ten that nobody had looked at too."""
+    error = errors(lambda run: predict(run).total)
+    assert abs(error).mean() < 0.01 and abs(error).max() < 0.03
+    seen, held_out = abs(error[~HELD_OUT]), abs(error[HELD_OUT])
+    assert seen.mean() < 0.0006 and seen.max() < 0.0025
+    assert held_out.mean() < 0.0013 and held_out.max() < 0.005
+    assert (error < 0).all(), "a little is missing everywhere"
+
+
+def test_the_simulator_of_the_source_is_farther_away():
+    theirs = abs(errors(lambda run: float(run.row["simumax_mib"])*MiB))
+    ours = abs(errors(lambda run: predict(run).total))
+    assert theirs.mean() > 0.004 > 4*ours.mean() and theirs.max() > 0.013 and theirs.max() < 0.03
 
 
 def test_the_other_stage_is_right_too():
@@ -479,6 +496,17 @@ def test_every_term_is_needed(change, least):
     assert without.max() > max(least, 1.5*whole.max())
 
 
+SMALL = dict(working=False), dict(workspace=0, streams=0, head_workspace=0), dict(exchange=False), dict(router=4), dict(capacity=None)
+
+
+@pytest.mark.parametrize("change, inside", [*((c, True) for c in SMALL), ({k: v for c in SMALL for k, v in c.items()}, False),
+                                            (dict(placeholders=False), False), (dict(per_logit=4), False), (dict(per_logit=10), False)])
+def test_what_the_band_tests(change, inside):
+    """Placeholders and bytes a logit it tests one by one, the five small terms only together."""
+    error = abs(errors(lambda run: predict(run, **change).total))
+    assert (error.mean() < 0.01 and error.max() < 0.03) == inside
+
+
 def test_every_mebibyte_of_one_row():
     """12 layers of Llama 3 70B on two stages, worked out on paper: bytes of rank 0."""
     f = predict(RUNS[0])
@@ -494,7 +522,7 @@ def test_every_mebibyte_of_one_row():
 
 def test_what_a_library_adds_by_hand():
     """DeepSeek-V2 on two stages, the last: experts' buffers, tensors for gradients, workspaces."""
-    run = next(r for r in RUNS if "v2" in r.key)
+    run = next(r for r in RUNS if "v2" in r.key and r.layout.pp == 2)
     f = predict(run)
     assert f.worst.stage == 1 and f.worst.name == "the last layer"
     copies = padded_copies(4096, 6, 160)

@@ -130,7 +130,7 @@ def routed_working_bytes(microbatch_tokens: Ratio, hidden: Count, copies: Ratio,
 # the head
 @formula(chapter="19-memory-equation", source="derived")
 def logit_bytes(microbatch_tokens: Ratio, vocab: Count, tp: Count = 1, *, per_logit: Bytes = 10) -> Bytes:
-    """Bytes of the logits when the backward pass begins: 16 bits, a copy in 32, and its gradient in 32."""
+    """Bytes of the logits at their worst instant: a copy in 32 bits, its gradient in 32, and that rounded to 16."""
     return per_logit*microbatch_tokens*vocab/tp
 
 

@@ -33,7 +33,7 @@ def timeline(W, living, phases, *, capacity=0, device="", unit=1e9, word="GB", o
     total = sum(living[k] for k in living)
     places, scale = columns(total, phases, 120 if slim else 260)
     top, tall = 50, 250 if slim else 300
-    left, right = 30, (W - 4 if slim else W - 108)
+    left, right = 30, (W - 4 if slim else W - 136)
     high = max(float(total.max()), capacity)*1.04
     X = lambda u: left + (right - left)*u
     Y = lambda n: top + tall - tall*float(n)/high
@@ -69,14 +69,15 @@ def timeline(W, living, phases, *, capacity=0, device="", unit=1e9, word="GB", o
     s.line(f"M{x:.1f} {y - 16}V{y - 3}", "other", 2)
     s.head(x, y - 2, "down", "other", 4.5)
     s.text(min(max(x, left + 90), right - 60), y - 22, f"{peak}: {total[instant]/unit:.1f} {word}", bold=True, halo=True)
+    says = {kind: f"{kind} {living[kind][instant]/unit:.1f}" for kind in kinds}       # as they stand at the peak
     if slim:
         x, y = 0, top + tall + 44
         for kind in reversed(kinds):
-            w = 24 + 8.2*len(kind)
+            w = 24 + 7.6*len(says[kind])
             if x + w > W:
                 x, y = 0, y + 20
             s.rect(x, y - 10, 12, 12, COLOR[kind], "", radius=2, opacity=.82)
-            s.text(x + 17, y, kind, "start", size=SMALL)
+            s.text(x + 17, y, says[kind], "start", size=SMALL)
             x += w
         return s
     floor = top + tall + 6                                             # labels at the right, as they stand at the peak
@@ -84,7 +85,7 @@ def timeline(W, living, phases, *, capacity=0, device="", unit=1e9, word="GB", o
         middle = Y((low[instant] + up[instant])/2) + 4
         floor = min(middle, floor - 17)
         s.rect(right + 8, floor - 10, 11, 11, COLOR[kind], "", radius=2, opacity=.82)
-        s.text(right + 23, floor, kind, "start", size=SMALL)
+        s.text(right + 23, floor, says[kind], "start", size=SMALL)
     return s
 
 
