@@ -2,9 +2,11 @@
 import os
 from collections import Counter
 
+import warm
 from reproducible import ENVIRONMENT
 
 os.environ.update(ENVIRONMENT)
+warm.install()
 TOOK = Counter()                                            # seconds by file
 
 

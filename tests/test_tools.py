@@ -1,4 +1,5 @@
 """The tools that guard the notebooks do guard them: tried on two tiny notebooks in an empty folder."""
+import os
 import sys
 
 import execute
@@ -6,6 +7,7 @@ import make_exercises
 import nbformat
 import new_chapter
 import pytest
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME, RunningKernel
 
 SOLUTION = ["# Solutions", "## 1.1 Two\n\nGive 2.", "# exercise 1.1\ndef two():\n    ### BEGIN SOLUTION\n    return 2\n    ### END SOLUTION",
             "# check 1.1\nassert two() == 2", "**Why.** It is."]
@@ -74,3 +76,17 @@ def test_a_new_chapter_executes_and_stands_in_the_contents(book):
         new_chapter.main("03a-new-thing", "A new thing")
     with pytest.raises(SystemExit, match="allowed: a number and words"):
         new_chapter.main("New thing", "A new thing")
+
+
+def test_a_warm_kernel_is_as_fresh_as_its_folder(tmp_path):
+    """Two kernels are two processes, with none of the other's names, in the notebook's folder, without the tools."""
+    told = []
+    for k in range(2):
+        kernel = RunningKernel(CURRENT_ENV_KERNEL_NAME, cwd=str(tmp_path))
+        kernel.await_reply(kernel.execute_cell_input("import os, sys; from pathlib import Path\n"
+            f"Path('{k}').write_text(repr([os.getpid(), 'mine' in globals(), [p for p in sys.path if p.endswith('tools')]])); mine = 1"), 20)
+        told.append(eval((tmp_path/str(k)).read_text()))
+        kernel.stop()
+        with pytest.raises(ProcessLookupError):
+            os.kill(told[k][0], 0)
+    assert told[0][0] != told[1][0] and [rest for _, *rest in told] == [[False, []]]*2
