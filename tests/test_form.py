@@ -214,6 +214,13 @@ def test_results_are_shown_not_dumped(path):
 
 
 # ---- built pages
+# The page is idle, and then no frame of four in a row has moved or stretched it.
+STILL = """async () => {
+    const frame = () => new Promise(r => requestAnimationFrame(r)), now = () => scrollY + ' ' + document.documentElement.scrollHeight;
+    await new Promise(r => requestIdleCallback(r, { timeout: 1000 }));
+    for (let seen = now(), same = 0; same < 4; same = now() === seen ? same + 1 : 0, seen = now()) await frame(); }"""
+
+
 @pytest.fixture(scope="module")
 def book():
     with built.opened() as book:
@@ -318,16 +325,16 @@ def test_the_code_switch_keeps_the_place(met):
     top = "e => Math.round(e.getBoundingClientRect().top)"
     page.locator(".cx-codes input[value=argument]").check(force=True)
     section.evaluate("e => scrollTo({ top: e.getBoundingClientRect().top + scrollY - 128, behavior: 'instant' })")
-    page.wait_for_timeout(200)
+    page.evaluate(STILL)
     before = section.evaluate(top)
     for mode in ("all", "argument", "none", "argument", "all", "none", "argument"):
         box = page.locator(".cx-codes label", has_text=mode).bounding_box()     # a real click: the focus moves before the choice does
         page.mouse.click(box["x"] + box["width"]/2, box["y"] + box["height"]/2)
-        page.wait_for_timeout(300)
+        page.evaluate(STILL)
         assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, mode
     for key, mode in (("ArrowRight", "all"), ("ArrowLeft", "argument"), ("ArrowLeft", "none"), ("ArrowRight", "argument")):
         page.keyboard.press(key)
-        page.wait_for_timeout(300)
+        page.evaluate(STILL)
         assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, key
 
 
@@ -353,7 +360,7 @@ def test_the_contents_show_where_the_reader_is(met):
     links = page.locator("#pst-page-toc-nav a.nav-link")
     for k in (links.count() - 2, 1):
         page.evaluate("id => document.getElementById(id).scrollIntoView({ behavior: 'instant' })", links.nth(k).get_attribute("href")[1:])
-        page.wait_for_timeout(150)
+        page.evaluate(STILL)
         assert links.nth(k).evaluate("e => e.classList.contains('active')"), links.nth(k).inner_text()
 
 
