@@ -11,7 +11,7 @@ v chunks of the model on a device, so p v stages, numbered 0, 1, ... as the forw
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import accumulate, chain, count, product
 from math import inf
 from numbers import Integral
@@ -48,11 +48,27 @@ class Schedule:
     def __post_init__(self):
         object.__setattr__(self, "orders", tuple(map(tuple, self.orders)))
 
-    @property
+    @cached_property
     def slots(self):
         """The orders with every slot as a tuple of Ops.  ValueError for an Op or a slot that is none."""
         stages = len(self.orders)*self.chunks
         return tuple(tuple(_slot(slot, d, stages) for slot in order) for d, order in enumerate(self.orders))
+
+    @cached_property
+    def _plan(self):
+        """What no duration changes: each op's device; each device's slots, with (op, what it needs) for
+        all that they need; the most activations each holds."""
+        home = _homes(self.slots, len(self.orders)*self.chunks)
+
+        def needs(op):
+            kind, s, j = op
+            if kind == "F":
+                return [Op("F", s-1, j)] if s else []
+            if kind == "W":
+                return [Op("I", s, j)]
+            return [Op("F", s, j), *(x for x in (Op("B", s+1, j), Op("I", s+1, j)) if x in home)]
+        return (home, [[(slot, [(op, x) for op in slot for x in needs(op)]) for slot in order] for order in self.slots],
+                [_peak(order, self.chunks) for order in self.slots])
 
     @property
     def microbatches(self):
@@ -233,19 +249,10 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
     """
     p, v = len(schedule.orders), schedule.chunks
     _counts(devices=p, chunks=v)
-    orders = schedule.slots
-    home = _homes(orders, p*v)
+    home, orders, peaks = schedule._plan
     times = {kind: _times(kind, time, v, p*v) for kind, time in zip("FIW", (F, I, W))}
     times["B"] = [*map(add, times["I"], times["W"])] if B is None else _times("B", B, v, p*v)
     pair, send = pair if pair is None else _part("pair", pair, v), _part("send", send, 1)
-
-    def needs(op):
-        kind, s, j = op
-        if kind == "F":
-            return [Op("F", s-1, j)] if s else []
-        if kind == "W":
-            return [Op("I", s, j)]
-        return [Op("F", s, j), *(x for x in (Op("B", s+1, j), Op("I", s+1, j)) if x in home)]
 
     start, end, busy = {}, {}, [0]*p
     done, free, first = [0]*p, [0]*p, [0]*p                # slots done, when free, the first start
@@ -253,8 +260,7 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
     while ready:
         d = ready.popleft()
         waits.pop(d, None)
-        for slot in orders[d][done[d]:]:
-            needed = [(op, x) for op in slot for x in needs(op)]
+        for slot, needed in orders[d][done[d]:]:
             missing = next((w for w in needed if w[1] not in end), None)
             if missing:
                 waits[d] = missing
@@ -273,7 +279,7 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
     if waits:
         raise Infeasible(_cycle(waits, home))
     return Timeline(schedule, start, end, reduce(maximum, free), [*map(sub, free, first)], busy,
-                    [_peak(order, v) for order in orders])
+                    [*peaks])
 
 
 def flow_shop(first, second, maximum=max):
