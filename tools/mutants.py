@@ -229,7 +229,7 @@ def put_in_place(old, new):
 def tests_of(arguments, plugin=None):
     """pytest's exit code, in silence."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        return pytest.main(["-x", "-q", "--override-ini=addopts=", "-p", "no:cacheprovider", *arguments],
+        return pytest.main(["-x", "-q", "--override-ini=addopts=", "-p", "no:cacheprovider", "-p", "no:nbval", *arguments],
                            plugins=[plugin] if plugin else [])
 
 

@@ -49,19 +49,18 @@ def fair(drawing, capacity):
     drawing: {task: {resource: amount}}.  Every round all tasks rise together, in the unit of their largest amount; those
     that draw on the resource that is full first stay at that rate.
     """
-    rate, left, rising = {}, dict(capacity), dict(drawing)
+    rate, left, rising = {}, dict(capacity), {name: (max(draws.values()), draws) for name, draws in drawing.items()}
     while rising:
         need = dict.fromkeys(left, 0.0)
-        for draws in rising.values():
-            most = max(draws.values())
+        for most, draws in rising.values():
             for resource, amount in draws.items():
                 need[resource] += amount/most
         level, full = min((left[r]/need[r], r) for r in left if need[r] > 0)
-        for name in [n for n, draws in rising.items() if draws.get(full)]:
-            draws = rising.pop(name)
-            rate[name] = level/max(draws.values())
+        for name in [n for n, (_, draws) in rising.items() if draws.get(full)]:
+            most, draws = rising.pop(name)
+            rate[name] = level/most
             for resource, amount in draws.items():
-                left[resource] -= level*amount/max(draws.values())
+                left[resource] -= level*amount/most
     return rate
 
 
