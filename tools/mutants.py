@@ -121,13 +121,18 @@ def module_mutants(name):
             yield node
             todo += ast.iter_child_nodes(node)
 
-    for i, place in enumerate(places(tree)):
+    seats = {id(child): (siblings, k) for node in ast.walk(tree) for field, value in ast.iter_fields(node)
+             for siblings, children in [(value, enumerate(value)) if isinstance(value, list) else (vars(node), [(field, value)])]
+             for k, child in children}
+    for place in list(places(tree)):
         if isinstance(place, ast.Return) or isinstance(place, ast.Constant) and type(place.value) not in (int, float):
             continue
-        for text, replacement in module_changes(place):
-            broken = copy.deepcopy(tree)
-            Put(list(places(broken))[i], copy.deepcopy(replacement)).visit(broken)
-            yield place.lineno, text, ast.unparse(ast.fix_missing_locations(broken))
+        for text, replacement in list(module_changes(place)):
+            siblings, k = seats[id(place)]
+            siblings[k] = replacement
+            source = ast.unparse(tree)
+            siblings[k] = place
+            yield place.lineno, text, source
 
 
 class Put(ast.NodeTransformer):
