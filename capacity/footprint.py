@@ -52,8 +52,8 @@ def policies():
         Policy(name="megatron", weight=2, grad=4, optimizer=12, note="gradients summed in fp32, and kept nowhere else"),
         Policy(name="separate", weight=2, grad=6, optimizer=12, note="16-bit gradients, and an fp32 sum of them"),
         Policy(name="fsdp", weight=4, grad=4, optimizer=8, note="fp32 shards that are the master; 16-bit copies of a layer at a time"),
-        Policy(name="fp8", weight=4, grad=4, optimizer=12, note="16-bit weights, and in eight bits each weight twice, along rows "
-               "and along columns; gradients summed in fp32"),
+        Policy(name="fp8", weight=4, grad=4, optimizer=12, note="Transformer Engine on Hopper: 16-bit weights, and kept over the "
+               "micro-batches in eight bits each twice, along rows and along columns; gradients summed in fp32"),
         Policy(name="adam8", weight=2, grad=2, optimizer=6, note="fp32 master, two moments of one byte"),
         Policy(name="momentum", weight=2, grad=4, optimizer=8, note="fp32 master and one moment, as Muon keeps"))})
 

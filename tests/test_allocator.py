@@ -65,6 +65,30 @@ def test_sizes_must_tell_letters_apart():
         A.record(1, gradients="fp8")
 
 
+@pytest.mark.parametrize("gradients, traffic", [("made", "kept"), ("narrow", "kept"), ("wide", "kept"),
+                                                ("narrow", "passing"), ("wide", "passing")])
+def test_traffic_changes_no_number_and_takes_its_bytes(gradients, traffic):
+    bare, sent = A.record(2, gradients=gradients), A.record(2, gradients=gradients, traffic=traffic)
+    alive = lambda t: sorted((b.kind, b.shape, b.dtype) for b in t.buffers if b.died is None or b.died >= t.marks["end"])
+    own = [b for b in sent.buffers if b.kind == "traffic"]
+    weights = sum(sent.nbytes(b) for b in sent.buffers if b.kind == "weights")
+    if traffic == "kept":
+        assert sum(map(sent.nbytes, own)) == weights == sent.peak().bytes - bare.peak().bytes
+        assert [k for k in alive(sent) if k[0] != "traffic"] == alive(bare)
+    else:
+        head = sent.living()["traffic"][:sent.marks["back to block 1"] + 1].max()
+        assert sum(map(sent.nbytes, own)) == weights and alive(sent) == alive(bare)
+        assert head == max(sum(sent.nbytes(b) for b in sent.buffers if b.kind == "weights" and "v" in b.shape)//2
+                           + sent.nbytes(next(b for b in sent.buffers if b.shape == ("h",) and b.kind == "weights")), 0)
+
+
+def test_traffic_that_nobody_knows():
+    with pytest.raises(ValueError, match="traffic = 'ring'; allowed: None, kept, passing"):
+        A.record(1, traffic="ring")
+    with pytest.raises(ValueError, match="gradients = 'made'; allowed: narrow, wide"):
+        A.record(1, traffic="passing")
+
+
 def test_more_sequences_keep_no_more():
     one, three = A.record(2, gradients="wide"), A.record(2, gradients="wide", microbatches=3)
     assert one.peak().bytes == three.peak().bytes

@@ -14,7 +14,7 @@ from capacity import (Footprint, GiB, Kernels, Layout, MiB, Policy, Saved, Trans
                       activation_bytes_per_layer, activation_table, attention_saved_bytes, cluster, estimate,
                       gated_saved_bytes, gathered_bytes, in_flight_chunks, interleaved, kernels,
                       latent_saved_bytes, logit_bytes, memory, memory_runs, model, model_state_bytes, one_f_one_b, one_f_one_b_activations,
-                      padded_copies, policies, routed_saved_bytes, routed_working_bytes, specs)
+                      padded_copies, policies, published_rows, routed_saved_bytes, routed_working_bytes, specs)
 from capacity.footprint import PARTS
 from capacity.transformer import models
 
@@ -592,3 +592,15 @@ def test_torchtitan_beside_null_models():
     assert left_out(total) < 0.08 < 0.14 < left_out(read**0) < 0.16 and left_out(state) > 0.7
     for i in range(3):
         assert (total[i] - total[i + 7])/GiB == pytest.approx(14.02, abs=0.01) and 14.9 < (read[i] - read[i + 7])/GiB < 15.5
+
+
+def test_readings_of_nanotron_and_bloom_are_whole():
+    nano, bloom = ([*csv.DictReader((specs.HERE/f"{n}_memory.csv").open(encoding="utf-8"))] for n in ("nanotron", "bloom"))
+    runs = {r["row_id"]: r for r in published_rows()}
+    assert len(nano) == len({r["row"] for r in nano}) == 26 and len(bloom) == len({r["row_id"] for r in bloom}) == 46
+    for r in nano:
+        assert int(r["dp"])*int(r["tp"])*int(r["pp"]) == int(r["devices"]), r["row"]
+        assert int(r["dp"])*int(r["microbatch"])*int(r["microbatches"]) == 256, "a million tokens"
+    assert all(runs[r["row_id"]]["source"] == "bigscience-bloom" for r in bloom)
+    noted = {(r["p_mfu_pct"], r["notes"].rpartition(" ")[2]) for r in runs.values() if "peak memory" in r["notes"]}
+    assert noted <= {(f"{float(r['mfu_pct']):g}", f"{r['memory_gb']}GB") for r in nano} and len(noted) == 16

@@ -148,5 +148,9 @@ def in_flight_chunks(microbatches: Count, pp: Count, chunks: Count, stage: Index
 @formula(chapter="19-memory-equation", source="derived")
 def gathered_bytes(layer_params: Count, end_params: Ratio, weight: Bytes, grad: Bytes, *, units: Ratio = 2) -> Bytes:
     """Bytes of whole weights on a device that shards them: layers that compute or are on their way, the matrix of one
-    end of the model, and the gradient of the larger of the two before it is scattered."""
+    end of the model, and the gradient of the larger of the two before it is scattered.
+
+    For a model of equal layers one of whose ends stays gathered beside them. Where that end is as large as a layer it is
+    what `fsdp_peak_bytes` adds to the shards, with `units` gathered ahead; else that one, told the larger, is a bound.
+    """
     return weight*(units*layer_params + end_params) + grad*maximum(layer_params, end_params)

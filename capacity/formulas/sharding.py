@@ -21,7 +21,8 @@ def fsdp_peak_bytes(params: Count, P: Count, unit_params: Count, prefetch: Ratio
     """Most bytes of model state that a rank of ZeRO-3 holds at once, in the backward pass of the largest unit.
 
     Its share of everything, the unit and those gathered ahead of it whole, and the unit's whole gradient; the
-    gradient's share is there from the second micro-batch. A bound where the units ahead are smaller than the unit.
+    gradient's share is there from the second micro-batch. A bound where the units ahead are smaller than the unit;
+    `gathered_bytes` counts one end of the model and equal layers instead, and is the same where all are equal.
     """
     return params*(weight + grad + optimizer)/P + unit_params*((1 + prefetch)*weight + grad)
 

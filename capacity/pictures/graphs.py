@@ -126,6 +126,11 @@ def dots(S, D, X, Y, x0, x1, y0, y1, marks):
 
 
 # ---- bars --------------------------------------------------------------------------------------
+def beside_line(u, w, line):
+    """The rooms of a bar's part from u to w that the limit line leaves for its number."""
+    return [(u, line - 4), (line + 4, w)] if u + 4 < line < w - 4 else [(u, w)]
+
+
 def bars(S, D, W):
     """Horizontal stacked bars of named parts with totals and an optional limit line."""
     y, limit, wide = S["y"], S["limit"], W >= WIDE
@@ -146,12 +151,12 @@ def bars(S, D, W):
     xs = thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0)
     out = [*head, *grid(X, None, x0, x1, y0 - 4, y1, xs, [], unit, "", W)]
     out.append(Text((x0 + x1)/2, y1 + 37, y["label"], "middle", opacity=.8))
-    inside, above = [], []
+    inside, above, line = [], [], X(D["limit"]) if limit else math.nan
     if limit:
         text = limit["label"].replace("{}", show(D["limit"], unit))
-        u, half = X(D["limit"]), width(text)/2
-        out.append(Text(max(min(u, W - half), half), y0 - 11, text, "middle", "limit"))
-        d = f"M{u:.1f} {y0 - 6}V{y1}"
+        half = width(text)/2
+        out.append(Text(max(min(line, W - half), half), y0 - 11, text, "middle", "limit"))
+        d = f"M{line:.1f} {y0 - 6}V{y1}"
         above += [Path(d, line="paper", weight=4.5), Path(d, line="limit", weight=2.5, dash="6 4")]
     for k, (b, values, total) in enumerate(zip(S["bars"], D["bars"], totals)):
         v, at = y0 + step*k + (6 if beside else 24), 0
@@ -163,9 +168,12 @@ def bars(S, D, W):
             at += value
             text = show(value, unit)
             inside.append(Rect(u, v, w, 30, p["color"], "paper", title=f"{p['label']}: {text}"))
-            if width(text) + 10 < w:
-                inside.append(Text(u + w/2, v + 20, text, "middle", "on:" + p["color"], bold=True, spoken=False))
-        above.append(Text(X(at) + 7, v + 20, show(total, unit), bold=True, halo=True))
+            start, stop = max(beside_line(u, u + w, line), key=lambda room: room[1] - room[0])
+            if width(text) + 10 < stop - start:
+                inside.append(Text((start + stop)/2, v + 20, text, "middle", "on:" + p["color"], bold=True, spoken=False))
+        text, end = show(total, unit), X(at) + 7
+        off = end - 5 < line < end + width(text) + 4 and line + 7 + width(text) < W
+        above.append(Text(line + 7 if off else end, v + 20, text, bold=True, halo=True))
     says = "; ".join(f"{n}: {show(t, unit)}" for n, t in zip(names, totals))
     return [*out, Group(inside, name="cx-lines"), *above], W, y1 + 44, f"{S['title']}. {says}"
 

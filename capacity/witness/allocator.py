@@ -6,7 +6,8 @@
 Nothing says what is stored.  An array enters the ledger when NumPy makes its buffer, and leaves when Python lets go of
 it; what a closure of `tiny` still needs for its backward pass is alive for that reason and no other.  Views share the
 buffer of their base and count once.  What a kind is follows from how long a buffer lives: born in the forward pass and
-alive when it ends, an activation; born in the backward pass and alive when it ends, a gradient; else a workspace.
+alive when it ends, an activation; born in the backward pass and alive when it ends, a gradient; else a workspace.  What is
+made to be sent is traffic.
 
 Widths: NumPy has no bfloat16, so float32 stands for it and float64 for float32: every byte counts double.  Each buffer
 also knows the letters of its shape, (s, h) or (s, g, j, d), so the same step can be read at any sizes: `at(sizes)`.
@@ -28,7 +29,7 @@ import numpy as np
 from . import tiny
 
 NARROW, WIDE = np.float32, np.float64
-KINDS = "weights", "gradients", "optimizer", "activations", "logits", "workspace", "data"
+KINDS = "weights", "gradients", "optimizer", "traffic", "activations", "logits", "workspace", "data"
 SIZES = {"s": 6, "h": 11, "a": 8, "g": 2, "j": 4, "d": 5, "f": 13, "v": 17, "r": 3}    # all different: a size names its letter
 BYTES = {"float32": 4, "float64": 8, "int64": 8, "bool": 1}                             # of NumPy
 REAL = {"float32": 2, "float64": 4, "int64": 8, "bool": 1}                              # of what they stand for
@@ -237,15 +238,21 @@ FUSED = dict(attend=flash(SIZES["r"]), feed=fused_swiglu)
 EAGER = {}
 
 
-def record(layers=4, *, fused=True, gradients="made", microbatches=1, sizes=SIZES, seed=0):
+def record(layers=4, *, fused=True, gradients="made", traffic=None, microbatches=1, sizes=SIZES, seed=0):
     """One step of Adam on `microbatches` sequences, one after the other -> Steps.
 
     fused: kernels that store no scores and no silu; else those of `tiny`.  gradients: "made" narrow as the backward
     pass comes to them, and freed after the step; or added into buffers that are there before it, "narrow" or "wide".
-    Between two sequences nothing is kept but weights, state and gradients.
+    traffic: where gradients are when they travel to other ranks.  "kept": in buffers of their own for every one of them,
+    there before the step; "passing": in copies of one place's gradients, from the moment they are made until those of the
+    next are; None: nowhere.  Between two sequences nothing is kept but weights, state and gradients.
     """
     if gradients not in (made := ("made", "narrow", "wide")):
         raise ValueError(f"gradients = {gradients!r}; allowed: {', '.join(made)}")
+    if traffic not in (ways := (None, "kept", "passing")):
+        raise ValueError(f"traffic = {traffic!r}; allowed: {', '.join(map(str, ways))}")
+    if traffic == "passing" and gradients == "made":
+        raise ValueError("traffic = 'passing' is added up where it arrives: gradients = 'made'; allowed: narrow, wide")
     held = {"narrow": NARROW, "wide": WIDE}.get(gradients)
     z = dict(sizes)
     names = {1: "", **{n: k for k, n in z.items()}}
@@ -265,11 +272,12 @@ def record(layers=4, *, fused=True, gradients="made", microbatches=1, sizes=SIZE
         grads = make("gradients", {n: np.zeros(s, held) for n, s in shapes.items()}) if held else {}
         state = [make("optimizer", {n: a.astype(WIDE) for n, a in raw.items()}),
                  *(make("optimizer", {n: np.zeros(s, WIDE) for n, s in shapes.items()}) for _ in range(2))]
+        sent = make("traffic", {n: np.zeros(s, NARROW) for n, s in shapes.items()}) if traffic == "kept" else traffic
         del raw
         for x, y in zip(tokens, targets):
             with ledger.at("data"):
                 x, y = (a[None].copy().view(Counted) for a in (x, y))
-            _sequence(ledger, w, x, y, grads, held, FUSED if fused else EAGER)
+            _sequence(ledger, w, x, y, grads, sent, FUSED if fused else EAGER)
             del x, y
         ledger.begin("update")
         with ledger.at("Adam"):
@@ -283,7 +291,7 @@ def record(layers=4, *, fused=True, gradients="made", microbatches=1, sizes=SIZE
                  {"": 1, **z}, BYTES)
 
 
-def _sequence(ledger, w, tokens, targets, grads, held, hooks):
+def _sequence(ledger, w, tokens, targets, grads, sent, hooks):
     """Forward and backward of one sequence, block by block: what a block stored is freed when its gradients are there."""
     at = np.arange(tokens.shape[1])
     ledger.begin("forward")
@@ -299,7 +307,7 @@ def _sequence(ledger, w, tokens, targets, grads, held, hooks):
     backs.append(("head", "", back))
     del x, back
     ledger.begin("backward")
-    dy = 1/targets.size
+    dy, flying = 1/targets.size, {}
     while backs:
         place, prefix, back = backs.pop()
         ledger.marks[f"back to {place}"] = ledger.instant
@@ -307,12 +315,28 @@ def _sequence(ledger, w, tokens, targets, grads, held, hooks):
             dy, dw = back(dy)
             made = dw()
             del dw, back
-            for name in list(made):
-                if prefix + name in grads:
-                    grads[prefix + name] += made.pop(name)
-                else:
-                    grads[prefix + name] = made.pop(name)
+        _arrive(grads, flying)
+        if sent == "passing":
+            with ledger.at("traffic"):
+                for name in list(made):
+                    flying[prefix + name] = made.pop(name).copy()
+            continue
+        with ledger.at(place):
+            for name in made if sent else ():
+                sent[prefix + name][:] = made[name]
+                made[name][:] = sent[prefix + name]
+            _arrive(grads, {prefix + name: made.pop(name) for name in list(made)})
+    _arrive(grads, flying)
     ledger.marks["back at the start"] = ledger.instant
+
+
+def _arrive(grads, come):
+    """Adds what has come, name by name, and lets go of it."""
+    for name in list(come):
+        if name in grads:
+            grads[name] += come.pop(name)
+        else:
+            grads[name] = come.pop(name)
 
 
 def _adam(w, g, master, mean, square, rate=1e-3, decay=(0.9, 0.95), step=1):
@@ -327,7 +351,7 @@ def _adam(w, g, master, mean, square, rate=1e-3, decay=(0.9, 0.95), step=1):
 
 def _kind(b, marks):
     place, phase, shape, dtype, born, died = b
-    if phase == "start" or place == "data":
+    if phase == "start" or place in ("data", "traffic"):
         kind = place
     elif "v" in shape and "s" in shape:
         kind = "logits"

@@ -146,7 +146,7 @@ def life(W, plan, units, focus):
 def lattice(W, points, best):
     """The eight sets of what may be cut, in order of inclusion: {set of letters: (words, words)}; best: on the frontier."""
     s = Sketch(W)
-    w, h, rise = (104, 48, 86) if s.narrow else (138, 50, 84)
+    w, h, rise = (110, 48, 86) if s.narrow else (138, 50, 84)
     rows = [[""], ["W", "O", "G"], ["OW", "OG", "GW"], ["GOW"]]
     rows = [sorted(row, key=lambda k: {"W": 0, "O": 1, "G": 2, "OW": 0, "OG": 1, "GW": 2}.get(k, 0)) for row in rows]
     at = {}

@@ -223,10 +223,11 @@ addEventListener("DOMContentLoaded", () => {
     const x1 = W - widest(totals, unit)*1.1 - 12, X = scaler(y, lo, hi, x0, x1);
     const out = [...head, ...grid(X, null, x0, x1, y0 - 4, y1, thin({ ...y, lo, hi }, 6, x1 - x0), [], unit, "", W),
       text((x0 + x1)/2, y1 + 37, y.label, "middle", SOFT)];
-    const inside = [], above = [];
+    const inside = [], above = [], line = limit ? X(D.limit) : NaN;
+    const rooms = (u, w) => (u + 4 < line && line < w - 4 ? [[u, line - 4], [line + 4, w]] : [[u, w]]);     // of a part, beside the limit
     if (limit) {
-      const name = limit.label.replace("{}", show(D.limit, unit)), u = X(D.limit), half = width(name)/2, d = `M${fixed(u)} ${y0 - 6}V${y1}`;
-      out.push(text(Math.max(Math.min(u, W - half), half), y0 - 11, name, "middle", { color: "limit" }));
+      const name = limit.label.replace("{}", show(D.limit, unit)), half = width(name)/2, d = `M${fixed(line)} ${y0 - 6}V${y1}`;
+      out.push(text(Math.max(Math.min(line, W - half), half), y0 - 11, name, "middle", { color: "limit" }));
       above.push(path(d, { line: "paper", weight: 4.5 }), path(d, { line: "limit", weight: 2.5, dash: "6 4" }));
     }
     S.bars.forEach((b, k) => {
@@ -239,14 +240,16 @@ addEventListener("DOMContentLoaded", () => {
         const u = X(at), w = X(at + value) - X(at), name = show(value, unit);
         at += value;
         inside.push(rect(u, v, w, 30, { fill: p.color, line: "paper", title: `${p.label}: ${name}` }));
-        if (width(name) + 10 < w) inside.push(text(u + w/2, v + 20, name, "middle", { color: "on:" + p.color, bold: true, spoken: false }));
+        const [from, to] = rooms(u, u + w).reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
+        if (width(name) + 10 < to - from) inside.push(text((from + to)/2, v + 20, name, "middle", { color: "on:" + p.color, bold: true, spoken: false }));
       });
       if (D.ghost) {
         const was = X(sum(D.ghost.bars[k].filter((value) => value > 0 && isFinite(value))));
         above.push(path(`M${fixed(was)} ${v - 6}v6M${fixed(was)} ${v + 30}v6`, { line: "other", weight: 2, line_opacity: .6 }),
           path(`M${fixed(was)} ${v}v30`, { line: was < X(at) ? "paper" : "other", line_opacity: .6, dash: "2 3" }));
       }
-      above.push(text(X(at) + 7, v + 20, show(totals[k], unit), "start", { bold: true, halo: true }));
+      const total = show(totals[k], unit), end = X(at) + 7, off = end - 5 < line && line < end + width(total) + 4 && line + 7 + width(total) < W;
+      above.push(text(off ? line + 7 : end, v + 20, total, "start", { bold: true, halo: true }));
     });
     return [[...out, group(inside, { name: "cx-lines" }), ...above], W, y1 + 44, `${S.title}. ` + names.map((n, k) => `${n}: ${show(totals[k], unit)}`).join("; ")];
   }
