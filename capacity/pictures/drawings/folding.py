@@ -90,7 +90,7 @@ def loads(W, work):
     y = 0
     for name, pairs in work.items():
         mean = sum(pairs)/len(pairs)
-        y = head(s, y, f"{name}: the busiest has {max(pairs)/mean:.3g} times the mean")
+        y = head(s, y, f"{name}, busiest: {max(pairs)/mean:.3g} × the mean")
         w = W/len(pairs)
         for r, v in enumerate(pairs):
             h = high*v/most
