@@ -14,7 +14,9 @@ def two_meshes(W, fold, experts=8):
     w, gap = W/n, 3 if W < 400 else 6
     at = [fold.place(r) for r in range(n)] if not n % (fold.te*fold.e) else None
     dense = at or [fold._replace(te=1, e=1).place(r) for r in range(n)]
-    y = head(s, 0, "tokens of a rank" + (f", shared by {fold.t}" if fold.t > 1 else ""))
+    for r in range(n):
+        s.text((r + .5)*w, 12, str(r) if s.narrow else f"rank {r}", soft=True, size=LEAST)
+    y = head(s, 18, "tokens of a rank" + (f", shared by {fold.t}" if fold.t > 1 else ""))
     for r, p in enumerate(dense):
         k = p["d"]*fold.c + p["c"]
         s.rect(r*w + gap/2, y, w - gap, 26, "paper", "other", line_opacity=.4)
