@@ -80,6 +80,11 @@ from .formulas.experts import distinct_nodes as distinct_nodes
 from .formulas.experts import expected_max_load as expected_max_load
 from .formulas.experts import expert_overlap as expert_overlap
 from .formulas.experts import tokens_to_read_experts as tokens_to_read_experts
+from .formulas.folding import expert_dispatch_bytes as expert_dispatch_bytes
+from .formulas.folding import expert_replicas as expert_replicas
+from .formulas.folding import expert_rows as expert_rows
+from .formulas.folding import gradient_ranks as gradient_ranks
+from .formulas.folding import mixture_state_bytes as mixture_state_bytes
 from .formulas.io import decoded_bandwidth as decoded_bandwidth
 from .formulas.io import io_intensity as io_intensity
 from .formulas.io import prefetch_batch_time as prefetch_batch_time

@@ -203,26 +203,27 @@ def apply(rows, expert, w, capacity=None):
     return y, back
 
 
-def spread(comm, k, node_size=None, capacity=None, renormalize=True, bias=0):
+def spread(comm, k, node_size=None, capacity=None, renormalize=True, bias=0, way=Direct):
     """The layer over the ranks of comm, for `feed` of `tiny.stage`: four journeys of the tokens, two of the gates.
 
     w holds the experts of this rank.  node_size: ranks of a node, to which a token goes once.
     capacity: as in `mixture`, over the tokens of all ranks, in the order of the ranks (not with node_size).
+    way: what takes the place of `Direct`.
     """
     def feed(x, w):
         flat = x.reshape(-1, x.shape[-1])
         chosen, gates, back_route = route(flat, w["router"], k, renormalize, bias)
         n = len(w["gate"])
-        way = ByNode(comm, chosen, n, node_size) if node_size else Direct(comm, chosen, n)
-        rows, gate = way.send(flat, "dispatch"), way.send_gates(gates)[:, None]
-        out, back_experts = apply(rows, way.expert, w, capacity)
-        y = way.sum(gate*out, "combine")
+        trip = ByNode(comm, chosen, n, node_size) if node_size else way(comm, chosen, n)
+        rows, gate = trip.send(flat, "dispatch"), trip.send_gates(gates)[:, None]
+        out, back_experts = apply(rows, trip.expert, w, capacity)
+        y = trip.sum(gate*out, "combine")
 
         def back(dy):
-            dout = way.send(dy.reshape(flat.shape), "combine back")
+            dout = trip.send(dy.reshape(flat.shape), "combine back")
             drows, dw = back_experts(gate*dout)
-            dx, drouter = back_route(way.sum_gates((dout*out).sum(-1)))
-            return (dx + way.sum(drows, "dispatch back")).reshape(x.shape), lambda: {"router": drouter(), **dw()}
+            dx, drouter = back_route(trip.sum_gates((dout*out).sum(-1)))
+            return (dx + trip.sum(drows, "dispatch back")).reshape(x.shape), lambda: {"router": drouter(), **dw()}
         return y.reshape(x.shape), back
     return feed
 
