@@ -85,7 +85,7 @@ def steps(W, rows):
         x += wide
     y += 34
     most = max(sum(parts.values()) for _, parts in rows)
-    scale, top = (W - left - 46)/max(most, 1), y
+    scale, top = (W - left - 56)/max(most, 1), y
     for name, parts in rows:
         s.text(left - 8, y + 13, name, "end", size=LEAST)
         x = left
