@@ -11,6 +11,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 H, M, ROWS = 16, 4, 2                           # width, micro-batches, rows of one
+PLAN = {"0": ColwiseParallel(), "2": RowwiseParallel()}
 
 
 def block():
@@ -21,34 +22,37 @@ def loss(y, goal):
     return (y - goal).square().sum()
 
 
-def stage_of(net, rank):
-    """Gradients of this rank's stage after one step, whole."""
+def trained(net):
+    """This rank's stage, and its gradients after one step, whole."""
     # the library
-    mesh = init_device_mesh("cpu", (dist.get_world_size()//4, 2, 2), mesh_dim_names=("dp", "pp", "tp"))
-    d, p = mesh["dp"].get_local_rank(), mesh["pp"].get_local_rank()
-    part = parallelize_module(net[p], mesh["tp"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
-    fully_shard(part, mesh=mesh["dp"])          # replicas share the state
-    stage = PipelineStage(part, p, 2, torch.device("cpu"), group=mesh["pp"].get_group())
+    mesh = init_device_mesh("cpu", (N//4, 2, 2),
+                            mesh_dim_names=("dp", "pp", "tp"))
+    p = mesh["pp"].get_local_rank()
+    part = parallelize_module(net[p], mesh["tp"], PLAN)
+    fully_shard(part, mesh=mesh["dp"])      # replicas share the state
+    stage = PipelineStage(part, p, 2, torch.device("cpu"),
+                          group=mesh["pp"].get_group())
     step = Schedule1F1B(stage, M, loss_fn=loss, scale_grads=False).step
     # end
-    x, goal = (z.chunk(mesh["dp"].size())[d] for z in batch())
+    x, goal = (z.chunk(N//4)[mesh["dp"].get_local_rank()] for z in batch())
     step(*[x][p:], target=goal if p else None)
-    return p, mesh["dp"].size(), [w.grad.full_tensor() for w in part.parameters()]
+    return p, [w.grad.full_tensor() for w in part.parameters()]
 
 
 def batch():
     torch.manual_seed(1)
-    return torch.randn(2, dist.get_world_size()//4*M*ROWS, H, dtype=torch.float64)
+    return torch.randn(2, N//4*M*ROWS, H, dtype=torch.float64)
 
 
 dist.init_process_group("gloo")
+N = dist.get_world_size()
 torch.manual_seed(0)
 net, serial = nn.Sequential(block(), block()).double(), nn.Sequential(block(), block()).double()
 serial.load_state_dict(net.state_dict())
-p, replicas, got = stage_of(net, dist.get_rank())
+p, got = trained(net)
 loss(serial(batch()[0]), batch()[1]).backward()
 for g, w in zip(got, serial[p].parameters()):
-    assert torch.allclose(g*replicas, w.grad, rtol=0, atol=1e-10)       # FSDP takes the mean of the replicas' sums
+    assert torch.allclose(g*(N//4), w.grad, rtol=0, atol=1e-10)       # FSDP takes the mean of the replicas' sums
 if dist.get_rank() == 0:
-    print(f"{replicas} x 2 x 2 processes: the gradients of one process, to 1e-10")
+    print(f"{N//4} x 2 x 2 processes: the gradients of one process, to 1e-10")
 dist.destroy_process_group()
