@@ -6,7 +6,6 @@
 Loss and every gradient against one process, in fp64, to 1e-10. Each sum that somebody forgets must show. Without
 sizes, tensor ranks and stages are 2 where they can be, and replicas are the rest.
 """
-import copy
 import sys
 
 import numpy as np
