@@ -49,6 +49,15 @@ from .formulas.collectives import tree_broadcast_bytes as tree_broadcast_bytes
 from .formulas.collectives import tree_broadcast_time as tree_broadcast_time
 from .formulas.collectives import two_level_all_reduce_time as two_level_all_reduce_time
 from .formulas.collectives import window_all_reduce_time as window_all_reduce_time
+from .formulas.composition import best_fsdp_ranks as best_fsdp_ranks
+from .formulas.composition import best_microbatch as best_microbatch
+from .formulas.composition import best_tensor_ranks as best_tensor_ranks
+from .formulas.composition import mfu_from_hfu as mfu_from_hfu
+from .formulas.composition import pipeline_token_time as pipeline_token_time
+from .formulas.composition import tensor_token_time as tensor_token_time
+from .formulas.composition import three_axis_bytes as three_axis_bytes
+from .formulas.composition import three_axis_time as three_axis_time
+from .formulas.composition import tokens_to_hide_mix as tokens_to_hide_mix
 from .formulas.compute import balance_duration as balance_duration
 from .formulas.compute import devices_for_deadline as devices_for_deadline
 from .formulas.compute import devices_for_memory as devices_for_memory

@@ -100,6 +100,17 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     block_time=(r"T_{\mathrm{a}}", "time of the queries' work on one block of keys"),
     hop_time=(r"T_{\mathrm{h}}", "time of one message of a ring"),
     element_bytes=(r"b_{\mathrm{e}}", "bytes per element"),
+    # three axes
+    token_time=(r"\theta", "time of a token in all layers, forward and backward, on one device"),
+    head_time=(r"\theta_{\mathrm{V}}", "time of a token in the output head, forward and backward, on one device"),
+    base_time=(r"\theta_0", "time of a token that does not grow with the tensor-parallel ranks, on one device"),
+    rank_time=(r"\theta_{\mathrm{t}}", "time that each tensor-parallel rank adds to that of a token"),
+    fixed_time=(r"T_{\mathrm{z}}", "time of a micro-batch on a device that does not grow with its tokens"),
+    in_flight=(r"\phi", "micro-batches whose activations a device holds"),
+    weight_beta=(r"\beta_{\mathrm{w}}", "bandwidth that a device has for weights, one direction"),
+    activation_beta=(r"\beta_{\mathrm{a}}", "bandwidth that a device has for activations, one direction"),
+    turns=("k", "kinds of traffic that take turns"),
+    hfu=(r"\eta_{\mathrm{h}}", "hardware FLOP utilization: what is done twice counts twice"),
     # experts
     experts=("E", "experts of a layer"),
     active=("k", "experts that a token visits"),
