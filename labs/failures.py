@@ -18,13 +18,17 @@ WAYS = {                        # what rank 2 does -> what the reader must be to
               "rank 2 did not answer: it hangs, or its process is gone"],
     "raises": ["rank 2 raised ValueError: on purpose"],
     "is killed": ["rank      : 2 (local_rank: 2)\n  exitcode  : -9"],
+    "makes a group alone": ["no rank can go on", "rank 2 waited inside torch.distributed: wait timeout"],
     "sends to itself": ["rank 2 raised ValueError: to = 2 on rank 2; allowed: another rank of 0 to 2"],
 }
 
 
 def broken(comm):
     """Rank 2 breaks; the others begin a ring with it."""
+    from datetime import timedelta
+
     import torch
+    import torch.distributed as dist
     if comm.rank == 2:
         match sys.argv[1]:
             case "hangs":
@@ -33,8 +37,12 @@ def broken(comm):
                 raise ValueError("on purpose")
             case "is killed":
                 os.kill(os.getpid(), signal.SIGKILL)
+            case "makes a group alone":                      # works, and the next group has another name here
+                dist.new_group([2])
             case "sends to itself":
                 comm.send(None, to=2)
+    if sys.argv[1] == "makes a group alone":
+        dist.all_reduce(torch.ones(1), group=dist.new_group([0, 1, 2], timeout=timedelta(seconds=5)))
     ring_all_reduce(comm.raw, [torch.ones(2)]*comm.size)
 
 

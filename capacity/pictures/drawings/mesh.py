@@ -120,7 +120,7 @@ def route(W, states, moves, bars, hi):
     """
     s = Sketch(W)
     slim = s.narrow
-    w, h = (W - 2, 34) if slim else (116, 58)
+    w, h = (W - 2, 34) if slim else (100, 58)
     gap = 52 if slim else (W - 2 - 4*w)/3
     for k, (x_has, y_has) in enumerate(states):
         x, y = (1, k*(h + gap)) if slim else (1 + k*(w + gap), 18)
@@ -129,8 +129,8 @@ def route(W, states, moves, bars, hi):
             s.text(x + 12, y + 22, f"nodes: {x_has}", "start", bold=True, size=LEAST, math=False)
             s.text(x + w/2 + 12, y + 22, f"GPUs: {y_has}", "start", bold=True, size=LEAST, math=False)
         else:
-            s.text(x + 12, y + 24, f"nodes: {x_has}", "start", bold=True, size=LEAST, math=False)
-            s.text(x + 12, y + 44, f"GPUs: {y_has}", "start", bold=True, size=LEAST, math=False)
+            s.text(x + 9, y + 24, f"nodes: {x_has}", "start", bold=True, size=LEAST, math=False)
+            s.text(x + 9, y + 44, f"GPUs: {y_has}", "start", bold=True, size=LEAST, math=False)
         if k < len(moves):
             name, cost = moves[k]
             color = "network" if cost != "free" else "other"
@@ -144,7 +144,7 @@ def route(W, states, moves, bars, hi):
                 s.line(f"M{x + w + 6:.1f} {y + h/2}H{x + w + gap - 10:.1f}", color, 2 if cost != "free" else 1.3)
                 s.head(x + w + gap - 6, y + h/2, "right", color)
                 for j, text in enumerate(name.split(" over ")):
-                    s.text(mid, y + h/2 - 24 + 15*j, text if not j else f"over {text}", size=LEAST, math=False,
+                    s.text(mid, y + h/2 - 24 + 15*j, text if not j or " " in text else f"over {text}", size=LEAST, math=False,
                            color=color if color != "other" else None, soft=color == "other")
                 s.text(mid, y + h/2 + 20, cost, size=LEAST, bold=cost != "free", math=False,
                        color=color if color != "other" else None, soft=color == "other")
