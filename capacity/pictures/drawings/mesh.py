@@ -120,35 +120,33 @@ def route(W, states, moves, bars, hi):
     """
     s = Sketch(W)
     slim = s.narrow
-    w, h = (W - 2, 34) if slim else (100, 58)
+    w, h = (W - 2, 34) if slim else (112, 58)
     gap = 52 if slim else (W - 2 - 4*w)/3
+    top = 1 if slim else 38
     for k, (x_has, y_has) in enumerate(states):
-        x, y = (1, k*(h + gap)) if slim else (1 + k*(w + gap), 18)
+        x, y = (1, 1 + k*(h + gap)) if slim else (1 + k*(w + gap), top)
         s.rect(x, y, w, h, "other", "other", opacity=.05, line_opacity=.5, radius=6)
+        s.text(x + 7, y + (22 if slim else 24), f"nodes: {x_has}", "start", bold=True, size=LEAST, math=False)
+        s.text(x + (w/2 if slim else 0) + 7, y + (22 if slim else 44), f"GPUs: {y_has}", "start", bold=True, size=LEAST,
+               math=False)
+        if k == len(moves):
+            continue
+        name, cost = moves[k]
+        paid = cost != "free"
+        color, ink = ("network", "network") if paid else ("other", None)
         if slim:
-            s.text(x + 12, y + 22, f"nodes: {x_has}", "start", bold=True, size=LEAST, math=False)
-            s.text(x + w/2 + 12, y + 22, f"GPUs: {y_has}", "start", bold=True, size=LEAST, math=False)
+            s.line(f"M20 {y + h + 6}V{y + h + gap - 10}", color, 2 if paid else 1.3)
+            s.head(20, y + h + gap - 6, "down", color)
+            s.text(36, y + h + gap/2 + 4, f"{name}, {cost}", "start", size=LEAST, bold=paid, math=False, color=ink, soft=not paid)
         else:
-            s.text(x + 9, y + 24, f"nodes: {x_has}", "start", bold=True, size=LEAST, math=False)
-            s.text(x + 9, y + 44, f"GPUs: {y_has}", "start", bold=True, size=LEAST, math=False)
-        if k < len(moves):
-            name, cost = moves[k]
-            color = "network" if cost != "free" else "other"
-            if slim:
-                s.line(f"M20 {y + h + 6}V{y + h + gap - 10}", color, 2 if cost != "free" else 1.3)
-                s.head(20, y + h + gap - 6, "down", color)
-                s.text(36, y + h + gap/2 + 4, f"{name}, {cost}", "start", size=LEAST, bold=cost != "free", math=False,
-                       color=color if color != "other" else None, soft=color == "other")
-            else:
-                mid = x + w + gap/2
-                s.line(f"M{x + w + 6:.1f} {y + h/2}H{x + w + gap - 10:.1f}", color, 2 if cost != "free" else 1.3)
-                s.head(x + w + gap - 6, y + h/2, "right", color)
-                for j, text in enumerate(name.split(" over ")):
-                    s.text(mid, y + h/2 - 24 + 15*j, text if not j or " " in text else f"over {text}", size=LEAST, math=False,
-                           color=color if color != "other" else None, soft=color == "other")
-                s.text(mid, y + h/2 + 20, cost, size=LEAST, bold=cost != "free", math=False,
-                       color=color if color != "other" else None, soft=color == "other")
-    y = 4*(h + gap) - gap + 14 if slim else 18 + h + 26
+            mid = x + w + gap/2
+            s.line(f"M{x + w + 6:.1f} {y + h/2}H{x + w + gap - 10:.1f}", color, 2 if paid else 1.3)
+            s.head(x + w + gap - 6, y + h/2, "right", color)
+            verb, _, over = name.partition(" over ")
+            s.text(mid, 13, verb, size=LEAST, math=False, color=ink, soft=not paid)
+            s.text(mid, 28, f"over {over}" if " " not in over else over, size=LEAST, math=False, color=ink, soft=not paid)
+            s.text(mid, y + h/2 + 20, cost, size=LEAST, bold=paid, math=False, color=ink, soft=not paid)
+    y = 4*(h + gap) - gap + 14 if slim else top + h + 24
     left = max(room(name, bold=True) for name, *_ in bars) + 10
     for name, value, best in bars:
         s.text(0, y + 14, name, "start", size=LEAST, bold=best)
