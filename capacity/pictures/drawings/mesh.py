@@ -2,6 +2,7 @@
 import itertools
 
 from ..diagram import LEAST, Sketch, room
+from ..shapes import Path
 
 
 def groups_of(groups):
@@ -18,20 +19,27 @@ def nodes(W, groups, size=8):
     per = 1 if s.narrow else 2
     w = (W - 2 - 18*(per - 1))/per
     cell, count = (w - 12)/size, len(of)//size
+    full, idle, numbers = [""]*4, "", []
+
+    def box(x, y, h, gap):
+        return f"M{x + gap:.0f} {y:.0f}h{cell - 2*gap:.0f}v{h}h{2*gap - cell:.0f}Z"
     for node in range(count):
         x, y = 1 + (node % per)*(w + 18), 84*(node//per)
         here = range(node*size, (node + 1)*size)
         leaving = [k for k in dict.fromkeys(of[r] for r in here) if not set(groups[k]) <= set(here)]
         s.rect(x, y, w, 74, line_opacity=.4, radius=8)
         for i, r in enumerate(here):
-            b = s.sheet(x + 6 + i*cell + 2, y + 7, cell - 4, 32, of[r])
-            s.text(b.cx, b.cy + 4.6, str(of[r]), bold=of[r] == 0, size=LEAST, halo=True, math=False, spoken=False)
-            user = leaving[i*len(leaving)//size] if leaving else None
-            s.line(f"M{b.cx:.1f} {y + 39}v8", weight=1, opacity=.5)
-            if user is None:
-                s.rect(b.x + 4, y + 47, b.w - 8, 17, "", "other", line_opacity=.35, dash="2 2")
+            at = x + 6 + i*cell
+            full[of[r] % 4] += box(at, y + 7, 32, 2)
+            numbers.append((round(at + cell/2), y + 28, of[r]))
+            if leaving:
+                full[leaving[i*len(leaving)//size] % 4] += box(at, y + 47, 17, 6)
             else:
-                s.sheet(b.x + 4, y + 47, b.w - 8, 17, user)
+                idle += box(at, y + 47, 17, 6)
+    s.shapes += [Path(d, f"rank{k}", f"rank{k}", .3, 1, 1.3) for k, d in enumerate(full) if d]
+    s.shapes += [Path(idle, "", "other", 1, .4, 1, "2 2")]*bool(idle)
+    for x, y, k in numbers:
+        s.text(x, y, str(k), bold=not k, size=LEAST, math=False, spoken=False)
     s.words(0, s.low + 6, W, "A box is a node of eight GPUs, their network cards below. Equal numbers: one group.",
             size=LEAST, soft=True)
     return s
@@ -167,7 +175,7 @@ def gather_order(W, parts, orders):
     side = 24 if not slim else 20
 
     def row(x, y, values, gap=14):
-        for k, part in enumerate(values):
+        for part in values:
             for v in part:
                 s.sheet(x, y, side, side, v//2)
                 s.text(x + side/2, y + side/2 + 4.6, str(v), size=LEAST, halo=True, spoken=False)
