@@ -117,6 +117,12 @@ from .formulas.memory import recompute_bytes as recompute_bytes
 from .formulas.memory import routed_saved_bytes as routed_saved_bytes
 from .formulas.memory import routed_working_bytes as routed_working_bytes
 from .formulas.memory import score_bytes_per_layer as score_bytes_per_layer
+from .formulas.mesh import axis_bandwidth as axis_bandwidth
+from .formulas.mesh import innermost_first_key as innermost_first_key
+from .formulas.mesh import mesh_coordinate as mesh_coordinate
+from .formulas.mesh import nodes_spanned as nodes_spanned
+from .formulas.mesh import reshard_gather_bytes as reshard_gather_bytes
+from .formulas.mesh import reshard_swap_bytes as reshard_swap_bytes
 from .formulas.network import algorithm_bandwidth as algorithm_bandwidth
 from .formulas.network import all_gather_bus_bandwidth as all_gather_bus_bandwidth
 from .formulas.network import all_gather_cut_bytes as all_gather_cut_bytes

@@ -79,6 +79,11 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     segment_cost=(r"\alpha_{\mathrm{k}}", "time that each segment adds to the slowest stage"),
     axes=("A", "axes of a torus that a collective uses"),
     side=("q", "ranks along the longest axis of a torus"),
+    # a mesh of ranks
+    rank=("r", "number of a rank, from 0"),
+    stride=(r"\sigma", "ranks from one member of a group to the next"),
+    axis_ranks=("q", "ranks along one axis of the mesh"),
+    whole=("n", "bytes of the whole tensor"),
     # rounding
     roundoff=("u", "largest relative error of one rounding"),
     # splitting

@@ -16,6 +16,7 @@ LIMIT = 60                      # seconds from the first process to the last
 WAYS = {                        # what rank 2 does -> what the reader must be told
     "hangs": ["no rank can go on", "rank 0 waited to receive 8 bytes from rank 2",
               "rank 2 did not answer: it hangs, or its process is gone"],
+    "makes a group alone": ["no rank can go on", "rank 2 waited inside torch.distributed: wait timeout"],
     "raises": ["rank 2 raised ValueError: on purpose"],
     "is killed": ["rank      : 2 (local_rank: 2)\n  exitcode  : -9"],
     "sends to itself": ["rank 2 raised ValueError: to = 2 on rank 2; allowed: another rank of 0 to 2"],
@@ -24,7 +25,10 @@ WAYS = {                        # what rank 2 does -> what the reader must be to
 
 def broken(comm):
     """Rank 2 breaks; the others begin a ring with it."""
+    from datetime import timedelta
+
     import torch
+    import torch.distributed as dist
     if comm.rank == 2:
         match sys.argv[1]:
             case "hangs":
@@ -33,8 +37,12 @@ def broken(comm):
                 raise ValueError("on purpose")
             case "is killed":
                 os.kill(os.getpid(), signal.SIGKILL)
+            case "makes a group alone":                      # works, and the next group has another name here
+                dist.new_group([2])
             case "sends to itself":
                 comm.send(None, to=2)
+    if sys.argv[1] == "makes a group alone":
+        dist.all_reduce(torch.ones(1), group=dist.new_group([0, 1, 2], timeout=timedelta(seconds=5)))
     ring_all_reduce(comm.raw, [torch.ones(2)]*comm.size)
 
 
@@ -46,7 +54,7 @@ def start(way):
 
 def end(way, began, process):
     try:
-        text, _ = process.communicate(timeout=began + LIMIT - time.monotonic())
+        text, _ = process.communicate(timeout=max(1, began + LIMIT - time.monotonic()))
     except subprocess.TimeoutExpired:
         process.terminate()
         raise AssertionError(f"rank 2 {way}: still running after {LIMIT} s") from None
@@ -57,10 +65,11 @@ def end(way, began, process):
 
 
 def main():
-    hanging = start("hangs")                                 # the others break while this one waits
-    for way in list(WAYS)[1:]:
+    waiting = {way: start(way) for way in list(WAYS)[:2]}    # the others break while these wait
+    for way in list(WAYS)[2:]:
         end(way, *start(way))
-    end("hangs", *hanging)
+    for way, started in waiting.items():
+        end(way, *started)
 
 
 if __name__ == "__main__":

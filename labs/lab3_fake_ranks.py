@@ -5,11 +5,13 @@
 The fake process group carries nothing out; it lets one rank of a large job run alone. DDP, FSDP2 and tensor
 parallelism are the real code, so which collectives they call on how many bytes is real; values and times are not.
 """
+import logging
 import math
 import os
 import warnings
 from fractions import Fraction
 
+logging.disable(logging.WARNING)            # DTensor warns of two all-reduces in a row, and is right
 warnings.simplefilter("ignore")             # FSDP2 warns of in-place changes, of which there are none here
 
 import torch
@@ -17,7 +19,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -134,10 +136,30 @@ def tensor_parallel():
           count.calls["all_reduce", mesh["tp"]] == 2*BLOCKS)
 
 
+def routes():
+    """Changes of layout on 8 times 8 ranks: what DTensor sends, in units of the whole tensor; it does not search."""
+    mesh = init_device_mesh("cpu", (P//64, 8, 8), mesh_dim_names=("rest", "node", "gpu"))["node", "gpu"]
+    terms, copies, parts = Partial(), Replicate(), Shard(0)
+
+    def sent(source, target):
+        with Count() as count:
+            DTensor.from_local(torch.ones(64, 64), mesh, source).redistribute(mesh, target)
+        return sum(count.nbytes.values())/Fraction(64*64*FP32)
+
+    one, all_ = [sent(source, [copies, copies]) for source in ([terms, copies], [terms, terms])]
+    cut, both = [sent([terms, copies], target) for target in ([copies, parts], [parts, parts])]
+    check(f"DTensor, terms over nodes to copies: {float(one)} n; over nodes and GPUs: {float(all_)} n; to parts over GPUs "
+          f"{float(cut)} n; to parts over both {float(both)} n", [one, all_, cut, both] == [1.75, 3.5, 1.75, .875])
+    mesh._flatten("both")
+    check("the same with the two axes flattened: one all-reduce over 64, 1.96875 n",
+          sent([terms, terms], [copies, copies]) == 1.96875)
+
+
 if __name__ == "__main__":
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=P)
     fsdp(ddp())
     precision()
     padding()
     tensor_parallel()
+    routes()
     dist.destroy_process_group()

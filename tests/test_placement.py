@@ -11,8 +11,8 @@ import pytest
 
 from capacity import Placement
 from capacity.placement import conversion, matmul, search
-from capacity.witness.collectives import pairwise_all_to_all, ring_all_gather, ring_all_reduce, ring_reduce_scatter
 from capacity.placement import TRANSPOSE, _coordinates, moves
+from capacity.witness.resharding import coordinates, gathered, groups, perform, place, step
 from capacity.witness.spmd import run
 
 MESH = {"x": 2, "y": 3}
@@ -32,75 +32,6 @@ def placements(mesh, axes):
 ALL = list(placements(MESH, SHAPE))
 
 
-def place(tensor, placement, mesh, shape, seed=0):
-    """What each rank holds: the same on ranks that are replicas, random terms where partial."""
-    rng, held = np.random.default_rng(seed), []
-    ranks = range(math.prod(mesh.values()))
-    at = [_coordinates(mesh, r) for r in ranks]
-    terms = {}
-    for c in at:
-        key = tuple(c[x] for x in placement.partial)
-        terms.setdefault(key, rng.integers(-99, 99, tensor.shape))
-    last = max(terms)
-    terms[last] = tensor - sum(t for k, t in terms.items() if k != last)
-    for r, c in zip(ranks, at):
-        term = terms[tuple(c[x] for x in placement.partial)]
-        held.append(term[placement.slices(shape, mesh, r)].copy())
-    return held
-
-
-def gathered(held, placement, mesh, shape):
-    """The tensor that these local arrays stand for; asserts that replicas agree."""
-    copies, whole = {}, np.zeros(tuple(shape.values()), int)
-    for r, value in enumerate(held):
-        c = _coordinates(mesh, r)
-        key = tuple((x, c[x]) for x in placement.used)
-        if key in copies:
-            assert np.array_equal(copies[key], value), "replicas differ"
-        else:
-            copies[key] = value
-            whole[placement.slices(shape, mesh, r)] += value
-    return whole
-
-
-def perform(comm, value, route, mesh, shape):
-    """Run the moves of a route on one rank."""
-    for move in route:
-        value = step(comm, value, move, mesh, shape)
-    return value
-
-
-def step(comm, value, move, mesh, shape):
-    at, axes = _coordinates(mesh, comm.rank), list(shape)
-    if move.collective == "permute":
-        wants = [move.target.slices(shape, mesh, r) for r in range(comm.size)]
-        has = [move.source.slices(shape, mesh, r) for r in range(comm.size)]
-        line = [r for r in range(comm.size) if all(
-            c == at[x] for x, c in _coordinates(mesh, r).items() if x not in move.axis.split())]
-        to = next(r for r in line if wants[r] == has[comm.rank])
-        source = next(r for r in line if has[r] == wants[comm.rank])
-        return value if to == comm.rank else comm.sendrecv(value, to, source)
-    x, k = move.axis, mesh[move.axis]
-    group = comm.group([r for r in range(comm.size) if all(
-        c == at[z] for z, c in _coordinates(mesh, r).items() if z != x)])
-    before, after = (axes.index(p.where(x)) if p.where(x) in axes else None for p in (move.source, move.target))
-    if move.collective == "all_gather":
-        return np.concatenate(ring_all_gather(group, value), before)
-    if move.collective == "reduce_scatter":
-        return ring_reduce_scatter(group, np.split(value, k, after))
-    if move.collective == "all_reduce":
-        parts = ring_all_reduce(group, np.array_split(value.ravel(), k))
-        return np.concatenate(parts).reshape(value.shape)
-    if move.collective == "all_to_all":
-        return np.concatenate(pairwise_all_to_all(group, np.split(value, k, after)), before)
-    if move.collective == "slice":
-        return np.split(value, k, after)[at[x]]
-    if move.collective == "zero_pad":
-        return np.concatenate([value*(i == at[x]) for i in range(k)], before)
-    assert move.collective == "mask"
-    return value*(at[x] == 0)
-
-
 def linear_map(program, sources, size):
     """The integer matrix of a program on ranks: column i is what becomes of the i-th unit vector."""
     columns = []
@@ -111,6 +42,14 @@ def linear_map(program, sources, size):
                 zip(np.split(unit, np.cumsum([s.size for s in sources])[:-1]), sources)]
         columns.append(np.concatenate([np.ravel(v) for v in run(program, held).results]))
     return np.array(columns).T
+
+
+def test_a_rank_has_the_coordinates_of_counting():
+    for mesh in (MESH, {"x": 3, "y": 1, "z": 4}):
+        for r in range(math.prod(mesh.values())):
+            assert coordinates(mesh, r) == _coordinates(mesh, r)
+    assert groups(MESH, "y") == [[0, 1, 2], [3, 4, 5]] and groups(MESH, "x") == [[0, 3], [1, 4], [2, 5]]
+    assert groups(MESH, "") == [[r] for r in range(6)] and groups(MESH, "xy") == [[*range(6)]]
 
 
 # ---- the notation ----------------------------------------------------------------------------
@@ -176,7 +115,7 @@ def test_sizes_of_numpy_are_sizes():
 @pytest.mark.parametrize("p", ALL, ids=str)
 def test_slices_are_the_notation(p):
     tensor = np.random.default_rng(1).integers(-9, 9, tuple(SHAPE.values()))
-    held = place(tensor, p, MESH, SHAPE)
+    held = place(tensor, p, MESH)
     assert np.array_equal(gathered(held, p, MESH, SHAPE), tensor)
     assert {h.shape for h in held} == {tuple(p.local_shape(SHAPE, MESH).values())}
     assert {h.nbytes for h in held} == {p.nbytes(SHAPE, MESH, itemsize=8)}
@@ -204,7 +143,7 @@ def test_a_move_backwards_is_the_transpose_of_its_matrix(p):
     shape = {"A": 6, "B": 6}
     for move in moves(p, shape, MESH):
         back = move.transpose(MESH)
-        here, there = (place(np.zeros((6, 6), int), q, MESH, shape) for q in (move.source, move.target))
+        here, there = (place(np.zeros((6, 6), int), q, MESH) for q in (move.source, move.target))
         rng = np.random.default_rng(7)
         for _ in range(3):
             x, y = ([rng.integers(-9, 9, h.shape) for h in held] for held in (here, there))
@@ -228,7 +167,7 @@ def test_a_small_move_as_explicit_matrices():
 @pytest.mark.parametrize("p", ALL, ids=str)
 def test_moves_keep_the_tensor_and_send_their_bytes(p):
     tensor = np.random.default_rng(2).integers(-9, 9, tuple(SHAPE.values()))
-    held = place(tensor, p, MESH, SHAPE)
+    held = place(tensor, p, MESH)
     for move in moves(p, SHAPE, MESH, itemsize=8):
         out = run(lambda comm, v: step(comm, v, move, MESH, SHAPE), held)
         assert np.array_equal(gathered(out.results, move.target, MESH, SHAPE), tensor), str(move)
@@ -244,7 +183,7 @@ def test_three_cuts_of_one_axis():
     assert len(deep) == 18
     for p in deep:
         for move in moves(p, shape, mesh, itemsize=8):
-            out = run(lambda comm, v: step(comm, v, move, mesh, shape), place(tensor, p, mesh, shape))
+            out = run(lambda comm, v: step(comm, v, move, mesh, shape), place(tensor, p, mesh))
             assert np.array_equal(gathered(out.results, move.target, mesh, shape), tensor), str(move)
             assert out.sent().max() == move.nbytes and move.transpose(mesh).transpose(mesh) == move
         route = conversion("A/x/y/z", p, shape, mesh)
@@ -276,7 +215,7 @@ def test_every_conversion_arrives():
     tensor = np.random.default_rng(3).integers(-9, 9, tuple(SHAPE.values()))
     for source, target in random.Random(0).sample(list(itertools.product(ALL, ALL)), 60):
         route = conversion(source, target, SHAPE, MESH, itemsize=8)
-        held = place(tensor, source, MESH, SHAPE)
+        held = place(tensor, source, MESH)
         out = run(perform, held, route, MESH, SHAPE)
         assert np.array_equal(gathered(out.results, target, MESH, SHAPE), tensor)
         assert out.sent().max() <= sum(m.nbytes for m in route)
@@ -389,7 +328,7 @@ def test_products_by_running_them():
     legal = 0
     for a, b in itertools.product(placements(mesh, left), placements(mesh, right)):
         try:
-            local = [x @ w for x, w in zip(place(X, a, mesh, left, 1), place(W, b, mesh, right, 2))]
+            local = [x @ w for x, w in zip(place(X, a, mesh, 1), place(W, b, mesh, 2))]
         except ValueError:
             local = None
         try:
