@@ -13,10 +13,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 
 # the library
-def save(model, adam, folder):              # returns before it is safe
+def save(model, adam, folder, own):     # own = dist.new_group("gloo")
     state = dict(zip(("net", "adam"), get_state_dict(model, adam)))
-    return dcp.async_save(state, checkpoint_id=folder)
-def load(model, adam, folder, group=None):  # on any number of ranks
+    return dcp.async_save(state, checkpoint_id=folder, process_group=own)
+def load(model, adam, folder, group=None):     # on any layout
     net, moments = get_state_dict(model, adam)
     dcp.load(dict(net=net, adam=moments), checkpoint_id=folder, process_group=group)
     set_state_dict(model, adam, model_state_dict=net, optim_state_dict=moments)
@@ -41,12 +41,13 @@ def step(model, adam):
 dist.init_process_group("gloo")
 rank, n = dist.get_rank(), dist.get_world_size()
 half = DeviceMesh("cpu", list(range(max(n//2, 1))))           # every rank takes part in making it
+own = dist.new_group(backend="gloo")                       # a thread talks beside the training: not in its group
 box = [tempfile.mkdtemp() if rank == 0 else None]
 dist.broadcast_object_list(box)
 model, adam = build(DeviceMesh("cpu", list(range(n))), seed=26)
 for _ in range(3):
     step(model, adam)
-writing = save(model, adam, box[0])
+writing = save(model, adam, box[0], own)
 weights = [p.full_tensor().clone() for p in model.parameters()]
 went_on = [step(model, adam) for _ in range(3)]               # beside the writing
 writing.result()
