@@ -7,19 +7,20 @@ import tempfile
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint import async_save, load
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 
 # the library
-def save(model, adam, folder, own):     # own = dist.new_group("gloo")
-    state = dict(zip(("net", "adam"), get_state_dict(model, adam)))
-    return dcp.async_save(state, checkpoint_id=folder, process_group=own)
-def load(model, adam, folder, group=None):     # on any layout
-    net, moments = get_state_dict(model, adam)
-    dcp.load(dict(net=net, adam=moments), checkpoint_id=folder, process_group=group)
-    set_state_dict(model, adam, model_state_dict=net, optim_state_dict=moments)
+def save(net, adam, folder, own):     # own = dist.new_group("gloo")
+    state = dict(zip(("net", "adam"), get_state_dict(net, adam)))
+    return async_save(state, checkpoint_id=folder, process_group=own)
+def read(net, adam, folder, group):           # under any layout
+    part = dict(zip(("net", "adam"), get_state_dict(net, adam)))
+    load(part, checkpoint_id=folder, process_group=group)
+    set_state_dict(net, adam, model_state_dict=part["net"],
+                   optim_state_dict=part["adam"])
 # end
 
 
@@ -54,7 +55,7 @@ writing.result()
 dist.barrier()
 if rank < len(half.mesh):
     model, adam = build(half, seed=1)                         # other weights
-    load(model, adam, box[0], half.get_group())
+    read(model, adam, box[0], half.get_group())
     for p, want in zip(model.parameters(), weights, strict=True):
         assert torch.equal(p.full_tensor(), want), "the weights of the save, not of later steps"
     again = [step(model, adam) for _ in range(3)]

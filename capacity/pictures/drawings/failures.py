@@ -3,7 +3,7 @@ from ...witness import failures
 from ..diagram import LEAST, Sketch, room
 
 SMALL = LEAST
-ROLES = {"train": ("compute", .8), "lost": ("limit", .95), "restart": ("other", .75), "save": ("network", .95)}
+ROLES = {"train": ("compute", .8), "lost": ("limit", .95), "restart": ("other", .75), "save": ("measured", .95)}
 WORDS = {"train": "training that stays", "lost": "lost, done again", "restart": "restart", "save": "save"}
 
 
