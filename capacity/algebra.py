@@ -49,6 +49,11 @@ def _geometric_sum(sympy):
     return lambda x, k: sympy.Piecewise((k, sympy.Eq(x, 1)), ((x**k - 1)/(x - 1), True))
 
 
+def _lambert(z):
+    from scipy.special import lambertw as lambert                 # who needs it pays for scipy, nobody else
+    return np.where(z <= -math.exp(-1), -1.0, lambert(np.maximum(z, np.nextafter(-math.exp(-1), 0))).real)
+
+
 log2 = _generic("log2", "Logarithm to base 2, exact at powers of two.", math.log2, np.log2, _log2)
 log = _generic("log", "Natural logarithm.", math.log, np.log, lambda s: s.log)
 exp = _generic("exp", "Exponential.", math.exp, np.exp, lambda s: s.exp)
@@ -61,3 +66,5 @@ where = _generic("where", "x where the condition holds, else y.",
                  lambda condition, x, y: x if condition else y, np.where, _piecewise)
 geometric = _generic("geometric", "The sum 1 + x + ... + x**(k - 1) of k terms, for x from 0; inf where it exceeds all floats.",
                      lambda x, k: float(_geometric(float(x), float(k))), _geometric, _geometric_sum)
+lambertw = _generic("lambertw", "The w from -1 up whose w*exp(w) is z, for z from -1/e: Lambert's W, principal branch.",
+                    lambda z: float(_lambert(float(z))), _lambert, lambda s: s.LambertW)

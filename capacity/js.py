@@ -6,6 +6,7 @@ One walk over the expression prints both languages, operation by operation, so t
 * What a target cannot express raises NotImplementedError; nothing is approximated.
 * log(x)/log(2) becomes log2(x): ceil(log(2**29)/log(2)) is 30, ceil(log2(2**29)) is 29.
 * x**k - 1 becomes expm1(k*log(x)): near x = 1 the difference would lose half of its digits.
+* Lambert's W, which neither language has, is eight steps of Halley's method, written out in JavaScript.
 * The caller names the symbols, so one called `lambda` or `n_\\text{h}` cannot break the code.
 """
 import functools
@@ -14,10 +15,17 @@ import numpy as np
 import sympy as sp
 from sympy.codegen import cfunctions
 
+from .algebra import lambertw
+
 CALLS = {"Abs": "abs", "ceiling": "ceil", "floor": "floor", "exp": "exp", "log": "log",
          "log2": "log2", "log10": "log10", "log1p": "log1p", "expm1": "expm1", "sign": "sign",
-         "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh"}
+         "LambertW": "lambertw", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh"}
 LOGS = {sp.log(2): cfunctions.log2, sp.log(10): cfunctions.log10}
+# Halley's method for w*exp(w) = z, from a start within 2 %; on the branch point, z = -1/e, the start is exact.
+LAMBERT = ("(z => { const y = Math.sqrt(Math.max(0, 1 + Math.E*z)); "
+           "let w = -1 + 2.036*Math.log((1 + 1.14956131*y)/(1 + 0.4549574*Math.log1p(y))); "
+           "for (let i = 0; i < 8 && w > -1; i++) { const e = Math.exp(w), f = w*e - z; "
+           "w -= f/(e*(w + 1) - (w + 2)*f/(2*w + 2)); } return w; })")
 SUM, PRODUCT, ATOM = range(3)               # how tightly a piece of text binds
 
 
@@ -70,13 +78,13 @@ def function(args, expr):
     """
     names = {s: f"v[{i}]" for i, group in enumerate(args)
              for s in (group if isinstance(group, tuple) else (group,))}
-    return eval(f"lambda v: {python(expr, names)}", {"np": np})
+    return eval(f"lambda v: {python(expr, names)}", {"np": np, "lambertw": lambertw})
 
 
 class _JavaScript:
     @staticmethod
     def call(name, args):
-        return f"Math.{name}({', '.join(args)})"
+        return f"{LAMBERT if name == 'lambertw' else 'Math.' + name}({', '.join(args)})"
 
     extreme = call
 
@@ -97,7 +105,7 @@ class _Numpy:
     @staticmethod
     def call(name, args):
         name = {"abs": "absolute", "pow": "power"}.get(name, name)
-        return f"np.{name}({', '.join(args)})"
+        return f"{'' if name == 'lambertw' else 'np.'}{name}({', '.join(args)})"
 
     @staticmethod
     def extreme(name, args):

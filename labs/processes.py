@@ -263,7 +263,7 @@ def form_of(value):
 def lab(main, timeout=TIMEOUT):
     """Run `main(comm)` on this rank of a torchrun job; on a failure anywhere, say what happened and exit with 1."""
     store, rank, size = next(dist.rendezvous("env://", timeout=timedelta(seconds=timeout)))
-    store = dist.PrefixStore("lab", store)
+    store = dist.PrefixStore(f"lab {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)     # the last try's is still there
     try:
         device = _connect(store, rank, size, timeout)
         comm = Comm(Objects(device, []), list(range(size)), rank)

@@ -8,7 +8,7 @@ import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p, log2, log10
 
 import capacity
-from capacity import REGISTRY, formulas, geometric, where  # noqa: F401  (loads the registry)
+from capacity import REGISTRY, formulas, geometric, lambertw, where  # noqa: F401  (loads the registry)
 from capacity.js import arrow, canonical, function, javascript
 from javascript import number, run
 
@@ -95,7 +95,8 @@ def test_where_means_the_same_for_numbers_arrays_and_symbols():
 
 @pytest.mark.parametrize("name, values, want", [
     ("log2", [8.0], 3), ("log", [float(np.e**2)], 2), ("exp", [1.0], np.e), ("sqrt", [6.25], 2.5), ("ceil", [2.5], 3),
-    ("floor", [2.5], 2), ("maximum", [2.0, 3.0], 3), ("minimum", [2.0, 3.0], 2), ("geometric", [2.0, 5.0], 31)])
+    ("floor", [2.5], 2), ("maximum", [2.0, 3.0], 3), ("minimum", [2.0, 3.0], 2), ("geometric", [2.0, 5.0], 31),
+    ("lambertw", [2*float(np.e**2)], 2)])
 def test_one_name_for_numbers_arrays_and_symbols(name, values, want):
     f, symbols = getattr(capacity, name), (x, y)[:len(values)]
     assert f(*values) == pytest.approx(want, rel=1e-14)
@@ -139,3 +140,15 @@ def test_a_symbol_without_a_name_raises():
 
 def test_arrow_function_reads_like_the_formula():
     assert arrow(x + sp.ceiling(log2(y)), {"n": x, "P": y}) == "(n, P) => n + Math.ceil(Math.log2(P))"
+
+
+def test_lambertw_from_its_branch_point_to_the_largest_floats():
+    z = [-float(np.exp(-1)), -1/np.e, -0.3678794411714, -0.2, -1e-12, 0.0, 1e-9, 0.5, 3.0, 1e3, 1e12, 1e150, 1e300]
+    code = javascript(sp.LambertW(y), {y: "v"})
+    ours = run("return data.z.map(v => (" + code + "))", {"z": z})
+    want = [lambertw(v) for v in z]
+    np.testing.assert_allclose([number(v) for v in ours], want, rtol=1e-7, atol=2e-8)
+    np.testing.assert_allclose([number(v) for v in ours[3:]], want[3:], rtol=1e-13)
+    np.testing.assert_allclose(lambertw(np.array(z)), want, rtol=1e-15)
+    np.testing.assert_array_equal(function([y], sp.LambertW(y))([np.array(z)]), want)
+    assert want[:2] == [-1, -1] and all(w*np.exp(w) == pytest.approx(v, rel=1e-12) for w, v in zip(want[3:11], z[3:11]))
