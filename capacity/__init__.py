@@ -33,6 +33,7 @@ _HOME = {
     "placement": ["Placement"],
     "footprint": ["Footprint", "Kernels", "Policy", "Saved", "activation_table", "kernels", "memory", "policies"],
     "step": ["Step", "estimate"],
+    "planner": ["Candidate", "Failures", "Plan", "plan"],
     "runs": ["MemoryRun", "PublishedRun", "memory_runs", "published_rows", "published_runs", "scaling_runs"],
     "fits": ["Surface", "bootstrap", "fit_loss_surface", "isoflop_vertex"],
     "pictures.plot": ["COLOR", "figure", "figure_style"],

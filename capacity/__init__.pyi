@@ -254,6 +254,10 @@ from .pictures.tables import named as named
 from .pictures.tables import recall as recall
 from .pictures.tables import table as table
 from .placement import Placement as Placement
+from .planner import Candidate as Candidate
+from .planner import Failures as Failures
+from .planner import Plan as Plan
+from .planner import plan as plan
 from .runs import MemoryRun as MemoryRun
 from .runs import PublishedRun as PublishedRun
 from .runs import memory_runs as memory_runs
