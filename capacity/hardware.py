@@ -29,6 +29,7 @@ class Accelerator(specs.Entry):
                the reference system
     units      processors (SMs, compute units), each doing `per_clock` dense 16-bit FLOP a clock
     clock      Hz at which units*per_clock*clock is the dense 16-bit peak
+    like       key of the accelerator whose measured share of the peak is assumed where none was measured
 
     Fields may be numbers, arrays or symbols, and are None where no document gives the value. Raises
     TypeError without a source, ValueError for a negative size; both name the field.
@@ -43,6 +44,7 @@ class Accelerator(specs.Entry):
     units: Any = field(default=None, repr=False)
     per_clock: Any = field(default=None, repr=False)
     clock: Any = field(default=None, repr=False)
+    like: str = field(default="", repr=False)
 
     def __post_init__(self):
         super().__post_init__()
@@ -97,14 +99,17 @@ class Level:
     """One level of a cluster: groups of `devices`, all inner groups included, joined by `link`.
 
     `oversubscription` says how many times less than its link a device gets when all of them talk
-    across this level at once. Raises ValueError where either is below 1.
+    across this level at once; `axes` how many axes a torus has, along each of which a device has two
+    such links, and 0 stands for a switch. Raises ValueError where one is too small.
     """
     devices: Any
     link: PublishedLink
     oversubscription: Any = 1
+    axes: int = 0
 
     def __post_init__(self):
         specs.at_least(1, devices=self.devices, oversubscription=self.oversubscription)
+        specs.at_least(0, axes=self.axes)
 
     @property
     def bandwidth(self):

@@ -22,6 +22,8 @@ class Layout:
     recompute  share of each layer's forward pass that is done again in the backward pass
     sequence_parallel   True where the tensor-parallel ranks also share what lies between matmuls
     scores     share of the attention scores kept for the backward pass; 0 for a fused kernel
+    shards     ranks that share one copy where zero shards anything, copies being all-reduced; None for all replicas
+    attention_recompute   share of attention's own two products that is done again; None for `recompute`
 
     Numbers may be arrays or symbols; `zero` and `sequence_parallel` are choices, and choices are
     Python. Raises ValueError, naming the field, for a count below 1, a share outside 0 to 1 or an
@@ -39,12 +41,15 @@ class Layout:
     recompute: Any = 0
     sequence_parallel: bool = False
     scores: Any = 0
+    shards: Any = None
+    attention_recompute: Any = None
 
     def __post_init__(self):
         specs.at_least(1, batch=self.batch, microbatch=self.microbatch, dp=self.dp, tp=self.tp,
-                       pp=self.pp, cp=self.cp, ep=self.ep, chunks=self.chunks)
-        specs.at_least(0, recompute=self.recompute, scores=self.scores)
-        for name, share in dict(recompute=self.recompute, scores=self.scores).items():
+                       pp=self.pp, cp=self.cp, ep=self.ep, chunks=self.chunks, shards=self.shards)
+        shares = {name: getattr(self, name) for name in ("recompute", "scores", "attention_recompute")}
+        specs.at_least(0, **shares)
+        for name, share in shares.items():
             if isinstance(share, (Real, np.ndarray)) and np.any(share > 1):
                 raise ValueError(f"{name} = {share!r}; allowed: a share from 0 to 1")
         if type(self.zero) is not int or not 0 <= self.zero <= 3:
@@ -73,19 +78,24 @@ class Layout:
         return self.dp*self.cp*self.tp/self.ep
 
     @property
+    def shard_ranks(self):
+        """Ranks that share one copy of what `zero` shards."""
+        return self.replicas if self.shards is None else self.shards
+
+    @property
     def weight_ranks(self):
         """Ranks that share one part's weights."""
-        return self.replicas if self.zero >= 3 else 1
+        return self.shard_ranks if self.zero >= 3 else 1
 
     @property
     def grad_ranks(self):
         """Ranks that share one part's gradients."""
-        return self.replicas if self.zero >= 2 else 1
+        return self.shard_ranks if self.zero >= 2 else 1
 
     @property
     def optimizer_ranks(self):
         """Ranks that share one part's optimizer state."""
-        return self.replicas if self.zero >= 1 else 1
+        return self.shard_ranks if self.zero >= 1 else 1
 
     @property
     def seq_ranks(self):

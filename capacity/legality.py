@@ -41,7 +41,7 @@ RULES = tuple(Rule(*rule) for rule in (
      lambda q: f"A feed-forward width of {q.ffn} does not divide over tp = {q.tp}."),
     ("vocab", lambda q: q.vocab % q.tp == 0,
      lambda q: f"A vocabulary of {q.vocab} does not divide over tp = {q.tp}; padded to {ceil(q.vocab/q.tp)*q.tp} it does."),
-    ("layers", lambda q: q.layers >= q.pp*q.chunks,
+    ("layers", lambda q: q.layers + 2 >= q.pp*q.chunks,
      lambda q: f"{q.layers} layers are too few for pp*chunks = {q.pp*q.chunks} pieces."),
     ("chunks", lambda q: (q.chunks == 1) | (q.pp > 1),
      lambda q: f"chunks = {q.chunks} needs a pipeline to interleave, and pp is 1."),

@@ -149,6 +149,15 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     shared_ffn=(r"H_{\mathrm{s}}", "width of all shared experts together"),
     end_params=(r"\Psi_{\mathrm{V}}", "parameters of the matrix at one end of the model"),
     attention_share=(r"\phi", "share of the scores' two products in the forward FLOP"),
+    # a step, predicted
+    attention_recompute=(r"r_{\mathrm{a}}", "share of attention's own two products that is done twice"),
+    visible_keys=(r"w_{\mathrm{s}}", "keys that a sliding window shows to a query"),
+    lanes=(r"n_{\mathrm{l}}", "members of a node that share out its traffic with others"),
+    layer_time=(r"\tau", "time of one layer on one micro-batch"),
+    head_time=(r"T_{\mathrm{V}}", "time of the output head on one micro-batch"),
+    stage_time=(r"T_{\mathrm{p}}", "time of one micro-batch on a stage, on average"),
+    balanced=(r"\chi_{\mathrm{b}}", "1 where layers are dealt by their cost, 0 where evenly"),
+    idle=(r"\chi_{\mathrm{i}}", "share of a pipeline's filling and draining that its schedule leaves"),
     # overlap
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),
