@@ -226,6 +226,15 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     spread=(r"\sigma_1", "standard deviation of a logarithm"),
     other_spread=(r"\sigma_2", "standard deviation of another, independent logarithm"),
     deviations=("z", "half-width of an interval, in standard deviations"),
+    # searching for a layout
+    chosen=(r"T", "time of a step under the layout that was chosen"),
+    best=(r"T^{\star}", "time of a step under the best layout"),
+    difference=(r"\Delta", "relative difference of two times"),
+    run_noise=(r"\sigma_{\mathrm{r}}", "standard deviation of one run's time, as a share of it"),
+    remaining=(r"T_{\mathrm{rest}}", "time that a run still takes"),
+    expected_maximum=("c_k", "mean of the largest of k standard normal numbers"),
+    trials=("k", "layouts that are tried"),
+    trial=("T_1", "time of one trial"),
     # offloading
     layer_compute=(r"T_{\mathrm{c}}", "time to compute a layer"),
     layer_transfer=(r"T_{\mathrm{t}}", "time to move a layer"),
