@@ -162,17 +162,19 @@ class Plan:
         """The answer in one sentence."""
         if not self:
             return " ".join(self.why)
-        best, lay = self.best, self.best.layout
+        best = self.best
         low, high = best.step.interval()
-        degrees = ", ".join(f"{name} {value}" for name, value in _degrees(lay))
-        return (f"{self.model.name or 'The model'} on {best.devices:,} x {best.cluster.device.name}: {degrees}; a step of "
-                f"{show(self.batch*self.seq_len)} tokens takes {show(best.time, 's')} ({show(low, 's')} to {show(high, 's')}), "
-                f"{best.step.mfu:.1%} of peak, {show(best.memory, 'B')} per device.")
+        run = ""
+        if self.tokens:
+            run = f" All {show(self.tokens)} tokens take {show(self.tokens/(self.batch*self.seq_len)*best.time, 's')}."
+        return (f"{self.model.name or 'The model'} on {best.devices:,} x {best.cluster.device.name}: {_degrees(best.layout)}; a step of "
+                f"{self.batch*self.seq_len:,} tokens takes {show(best.time, 's')} ({show(low, 's')} to {show(high, 's')}), "
+                f"{best.step.mfu:.1%} of peak, {show(best.memory, 'B')} per device.{run}")
 
     def rows(self, of="candidates"):
         """Head and rows of the table that is shown."""
         head = ["layout", "micro-batch", "ZeRO", "recompute", "step", "MFU", "memory", "devices"]
-        return head, [[", ".join(f"{k} {v}" for k, v in _degrees(c.layout)), f"{c.layout.microbatch} of {c.layout.microbatches:g}",
+        return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:g}",
                        c.layout.zero, f"{c.layout.recompute:.0%}", show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
                        c.devices] for c in getattr(self, of)]
 
@@ -543,9 +545,10 @@ def _front(candidates):
 
 
 def _degrees(lay):
-    """The degrees of a layout that are more than one, tensor ranks always: (name, number)."""
-    names = [("tp", lay.tp), ("pp", lay.pp), ("cp", lay.cp), ("dp", lay.dp), ("ep", lay.ep), ("chunks", lay.chunks)]
-    return [(k, v) for k, v in names if v > 1] or [("dp", 1)]
+    """The degrees of a layout that are more than one, as a text: "tp 8 sp, pp 4, dp 16"; sp where sequences are shared."""
+    degrees = [(k, getattr(lay, k)) for k in ("tp", "pp", "cp", "dp", "ep", "chunks")]
+    said = [f"{k} {n}{' sp' if k == 'tp' and lay.sequence_parallel else ''}" for k, n in degrees if n > 1]
+    return ", ".join(said) or "dp 1"
 
 
 def _scaled(cluster, name, factor):
@@ -581,7 +584,7 @@ def _helps(changes):
     """Sentences about the changes that give a layout; of those of one kind the first."""
     for said, job, devices in changes:
         best = job.search(devices).best
-        yield f"It works if you {said}: {', '.join(f'{k} {v}' for k, v in _degrees(best[0].layout))}, {show(best[0].time, 's')} a step."
+        yield f"It works if you {said}: {_degrees(best[0].layout)}, {show(best[0].time, 's')} a step."
 
 
 def _first(changes):
