@@ -7,8 +7,8 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1]/"capacity"
 LANGUAGE = ["units", "algebra", "notation", "js", "grammar"]           # what may be said
 ORDER = [LANGUAGE, ["formulas", "specs"],                              # sentences, data
-         ["hardware", "transformer", "layout", "placement", "runs"],        # nouns
-         ["footprint", "step", "fits", "planner", "cli"]]                 # verbs
+         ["hardware", "transformer", "layout", "stack", "placement", "runs"],        # nouns
+         ["footprint", "step", "fits", "protocol", "planner", "cli"]]                 # verbs
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE/"__init__.py")
 
 
