@@ -102,7 +102,7 @@ def rates(device, format, stack):
     family = _families().get(device.key, "matmul-other")
     tpu = family.startswith("matmul-tpu")
     wide = "fp16" if format == "fp16" else "bf16" if "bf16" in device.dense else "fp16"
-    matmul = {"matmul-blackwell-ultra": ("matmul-blackwell", "matmul-blackwell-ultra")}.get(family, (family,))
+    matmul = (family,)
     bits = {"fp8": ("eight-bits",), "int8": ("eight-bits",), "fp4": ("four-bits",)}.get(format, ())
     full = ceiling(device, wide)
     kernel = {("matmul-hopper", "flash2"): "attention-flash2-hopper"}.get((family, stack.attention))

@@ -225,10 +225,10 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
                               lay.optimizer_ranks)
     if e:
         ranks = [expert_shards if lay.zero >= stage else 1 for stage in (3, 2, 1)]
-        state = state + model_state_bytes(maximum(routed/(lay.ep*lay.pp), 1), weight, grad, optimizer, *ranks)
+        state = state + model_state_bytes(routed/(lay.ep*lay.pp), weight, grad, optimizer, *ranks)
     inner, outer, axes = cluster.inner, cluster.outer, cluster.levels[0].axes
     return SimpleNamespace(
-        experts=bool(e), layers=model.layers, sparse=sparse, hidden=model.hidden, heads=model.heads, seq_len=seq_len,
+        experts=bool(e), hybrid=lay.shards is not None and lay.zero > 0, layers=model.layers, sparse=sparse, hidden=model.hidden, heads=model.heads, seq_len=seq_len,
         value_width=model.value_width, query_width=model.query_width, kv_width=model.query_width if latent else model.kv_width,
         bottlenecks=bottlenecks, attention_width=model.attention_width, kv_heads=model.kv_heads, head_kv=model.kv_width,
         context=seen/model.layers, ffn=model.ffn, matrices=2 + model.gated, vocab=model.vocab, further=model.further,
@@ -240,12 +240,16 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
         traffic=params/(lay.tp*lay.pp)*(scatters*grad + gathers*weight), gradient=grad*params/(lay.tp*lay.pp),
         expert_traffic=routed/(lay.ep*lay.pp)*(scatters*grad + gathers*weight), expert_gradient=grad*routed/(lay.ep*lay.pp),
         expert_replicas=replicas, expert_shards=expert_shards, state=state,
-        last_only=int(lay.zero < 2), forward_too=int(lay.zero == 3), stored=int(stack.attention == "scores"),
+        last_only=int(lay.zero < 2), forward_too=int(lay.zero == 3), stored=1 if stack.attention == "scores" else lay.scores,
         slow_heads=1 + (SLOW_HEADS - 1)*(stack.attention == "scores" and model.head_dim % 8 != 0),
         casts=int(narrow), tensor=stack.tensor, exchange=stack.exchange, sends=stack.sends, balanced=stack.balanced,
         idle=stack.idle, sharing=int(stack.shared_adapters), node=cluster.node,
         alpha1=inner.alpha, beta1=inner.beta*(2*axes or 1), ring=inner.beta*(2 if axes else 1),
         alpha2=outer.alpha, beta2=outer.beta)
+
+
+def _absent(x):
+    return type(x) is int and x == 0
 
 
 def price(job, rate):
@@ -266,11 +270,15 @@ def price(job, rate):
     matmul = flop*(q.layers*head_factor*(q.shared/tp + q.whole) + dense*ffn_factor*q.ffn_matmul/tp)/rate.product
     scores = (q.layers*(1 + q.stored)*q.slow_heads
               * trained_attention_flops(y, q.context, q.attention_width/tp, q.again)/rate.attention)
-    streams = q.layers*streamed_bytes(y, q.hidden, q.value_width, q.kv_width, again, tp, q.seq_ranks)
-    wide = dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, again)
-    casts = (q.layers*cast_bytes(y, q.hidden + (q.value_width + q.bottlenecks)/tp,
-                                 q.hidden + (q.query_width + 2*q.kv_width)/tp, again)
-             + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, again))
+    streams = (q.layers*streamed_bytes(y, q.hidden, q.value_width, q.kv_width, again, tp, q.seq_ranks)
+               + dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, again))
+    if not _absent(q.casts):
+        streams = streams + q.casts*(
+            q.layers*cast_bytes(y, q.hidden + (q.value_width + q.bottlenecks)/tp,
+                                q.hidden + (q.query_width + 2*q.kv_width)/tp, again)
+            + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, again))
+    if not _absent(q.stored):
+        streams = streams + q.stored*q.layers*stored_score_traffic(y, q.seq_len, q.heads, tp, q.again)
     experts = exchange = routing = 0
     tensor_layers = q.layers
     if q.experts:
@@ -279,16 +287,15 @@ def price(job, rate):
         experts = sparse*alone/rate.expert
         matmul = matmul + sparse*flop*q.common*q.expert_matmul/tp/rate.product
         passed = rows + y*q.common/tp
-        wide = wide + sparse*nonlinear_bytes(passed, q.expert_ffn, q.matrices, again)
-        casts = casts + sparse*cast_bytes(passed, q.hidden + q.expert_ffn, q.hidden + (q.matrices - 1)*q.expert_ffn, again)
+        streams = streams + sparse*(nonlinear_bytes(passed, q.expert_ffn, q.matrices, again) + q.casts*cast_bytes(
+            passed, q.hidden + q.expert_ffn, q.hidden + (q.matrices - 1)*q.expert_ffn, again))
         inside = minimum(q.ep, q.node)
         exchange = sparse*q.exchange*(4 + 2*again)*exchange_time(
             y/tp, q.active, q.hidden, 2, inside, q.ep/inside, EXCHANGE_LATENCY, beta1, beta2)*minimum(q.ep - 1, 1)
         routing = routing_time(sparse, 1, rate.routing)
         tensor_layers = q.layers - sparse/2                 # experts are whole on a rank: no gather around them
     bandwidth = rate.memory
-    pointwise = (streams + wide + q.stored*q.layers*stored_score_traffic(y, q.seq_len, q.heads, tp, q.again)
-                 + q.casts*casts)/bandwidth
+    pointwise = streams/bandwidth
     tensor = q.tensor*tensor_layers*(8 + 4*again + q.sequence*minimum(tp - 1, 1))*gather(2*y*q.hidden, tp, 1, ring)
     context = q.layers*(3 + q.again)*gather(4*y*q.cp*q.head_kv/minimum(tp, q.kv_heads), q.cp, tp, beta1)
     layers = matmul + scores + experts + pointwise + tensor + context + exchange + routing
@@ -305,11 +312,14 @@ def price(job, rate):
     # replicas
     window = m*mean
     window = window*(1 - (1 - q.forward_too)*(2/(6 + 2*again)))*(1 - q.last_only*(1 - 1/m))
-    traffic = (gather(q.traffic, q.shards, tp, beta1, q.sharing)
-               + 2*gather(q.gradient/q.shards, q.replicas/q.shards, tp*q.shards, beta1))
+    traffic = gather(q.traffic, q.shards, tp, beta1, q.sharing)
     if q.experts:
-        traffic = traffic + (gather(q.expert_traffic, q.expert_shards, q.ep, beta1, q.sharing) + 2*gather(
-            q.expert_gradient/q.expert_shards, q.expert_replicas/q.expert_shards, q.ep*q.expert_shards, beta1))
+        traffic = traffic + gather(q.expert_traffic, q.expert_shards, q.ep, beta1, q.sharing)
+    if q.hybrid:
+        traffic = traffic + 2*gather(q.gradient/q.shards, q.replicas/q.shards, tp*q.shards, beta1)
+        if q.experts:
+            traffic = traffic + 2*gather(q.expert_gradient/q.expert_shards, q.expert_replicas/q.expert_shards,
+                                         q.ep*q.expert_shards, beta1)
     share = m/q.pp
     return dict(matmul=share*matmul, experts=share*experts, attention=share*scores,
                 pointwise=share*pointwise, head=share*head, update=2*q.state/bandwidth, fixed=rate.step,

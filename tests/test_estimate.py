@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from capacity import (Layout, Step, accelerator, cluster, estimate, interleaved, model, model_state_bytes, published_rows,
-                      published_runs, ring_all_reduce_time, train_flops_per_token)
+from capacity import (Bench, Cluster, Layout, Stack, Step, accelerator, cluster, estimate, interleaved, link, model,
+                      model_state_bytes, published_rows, published_runs, refused_rows, ring_all_reduce_time, specs,
+                      train_flops_per_token)
 from capacity.footprint import PARTS
+from capacity.hardware import Level
+from capacity.stack import ceiling, constants as fitted, rates
 from capacity.step import CAUSES
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 512)
+BLACK = cluster("dgx-b200", 512)
 LAYOUT = Layout(batch=512, dp=16, tp=8, pp=4, zero=1, sequence_parallel=True)
 
 
@@ -32,7 +36,7 @@ def test_a_good_layout_has_no_complaint():
     (dict(tp=3), "64 attention heads do not divide over tp = 3"),
     (dict(tp=3), "8 key-value heads and tp = 3"),
     (dict(tp=3), "28672 does not divide over tp = 3"),
-    (dict(pp=81), "80 layers are too few for pp*chunks = 81"),
+    (dict(pp=83), "80 layers are too few for pp*chunks = 83"),
     (dict(pp=1, chunks=2), "chunks = 2 needs a pipeline"),
     (dict(batch=16*30, chunks=2), "interleaves groups of pp = 4 micro-batches, and 30 are no multiple of 4"),
     (dict(tp=5), "A vocabulary of 128256 does not divide over tp = 5; padded to 128260 it does."),
@@ -67,10 +71,10 @@ def test_check_and_the_schedule_agree_on_interleaving():
 def test_what_is_allowed_at_the_edge():
     two = Layout(batch=64, dp=8, tp=4, pp=2, chunks=2)
     assert two.check(LLAMA, cluster("dgx-h100", 64)) == (), "two devices are a pipeline that can interleave"
-    edge = replace(LLAMA, layers=8)
-    assert replace(LAYOUT, chunks=2).check(edge, MACHINE) == (), "a layer in each of eight pieces"
-    assert replace(LAYOUT, chunks=2).check(replace(LLAMA, layers=7), MACHINE) == ("7 layers are too few for pp*chunks = 8 pieces.",)
-    assert LAYOUT.check(replace(LLAMA, layers=3), MACHINE) == ("3 layers are too few for pp*chunks = 4 pieces.",)
+    edge = replace(LLAMA, layers=6)
+    assert replace(LAYOUT, chunks=2).check(edge, MACHINE) == (), "eight pieces: embedding and head may be one each"
+    assert replace(LAYOUT, chunks=2).check(replace(LLAMA, layers=5), MACHINE) == ("5 layers are too few for pp*chunks = 8 pieces.",)
+    assert LAYOUT.check(replace(LLAMA, layers=1), MACHINE) == ("1 layers are too few for pp*chunks = 4 pieces.",)
     assert Layout(batch=8, pp=80).check(LLAMA, replace(MACHINE, levels=[(80, MACHINE.inner)])) == (), "a layer a stage"
     assert Layout(batch=8, pp=4, tp=16).check(LLAMA, cluster("dgx-h100", 64)) == (), "a key-value head for two ranks"
 
@@ -79,6 +83,8 @@ def test_what_is_allowed_at_the_edge():
 def test_a_stage_says_who_shares_what(zero, ranks):
     lay = Layout(batch=32, dp=16, cp=2, tp=4, zero=zero)
     assert (lay.weight_ranks, lay.grad_ranks, lay.optimizer_ranks) == ranks
+    some = replace(lay, shards=8)
+    assert (some.weight_ranks, some.grad_ranks, some.optimizer_ranks) == tuple(min(r, 8) for r in ranks)
 
 
 def test_what_is_not_said_is_one_rank_that_keeps_everything():
@@ -102,6 +108,10 @@ def test_bad_fields_are_named():
             estimate(LLAMA, MACHINE, LAYOUT, bad)
     with pytest.raises(ValueError, match="recompute = 1.5"):
         Layout(batch=1, recompute=1.5)
+    with pytest.raises(ValueError, match="attention_recompute = 2"):
+        Layout(batch=1, attention_recompute=2)
+    with pytest.raises(ValueError, match="shards = 0"):
+        Layout(batch=1, shards=0)
     with pytest.raises(TypeError, match="one layout"):
         Layout(batch=8, dp=np.array([1, 2])).check(LLAMA, MACHINE)
 
@@ -162,6 +172,26 @@ def test_arrays_of_every_field_equal_a_loop():
                 assert got == pytest.approx(value, rel=1e-12, abs=1e-12), name
 
 
+MIXTURES = {"deepseek-v3": Layout(batch=2048, dp=64, pp=8, ep=32), "mixtral-8x7b": Layout(batch=512, dp=32, tp=2, cp=2, pp=4, ep=8)}
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.parametrize("format", ["bf16", "fp8"])
+def test_mixtures_of_numbers_arrays_and_symbols(name, format):
+    shape, lay = model(name), MIXTURES[name]
+    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "ep"
+    values = [getattr(lay, name) for name in names]
+    one = step(lay, 4096, shape=shape, format=format)
+    many = step(replace(lay, **{n: np.array([v, v], float) for n, v in zip(names, values)}), 4096, shape=shape, format=format)
+    symbols = sp.symbols(names, positive=True)
+    algebra = step(replace(lay, **dict(zip(names, symbols))), 4096, shape=shape, format=format)
+    traced = sp.lambdify(symbols, list(algebra.seconds.values()), "math", cse=True)(*values)
+    for cause, value in zip(CAUSES, traced):
+        assert value == pytest.approx(one.seconds[cause], rel=1e-11, abs=1e-12), cause
+        assert np.broadcast_to(many.seconds[cause], 2) == pytest.approx([one.seconds[cause]]*2, rel=1e-12), cause
+    assert one.experts > 0 < one.all_to_all and one.routing > 0
+
+
 def test_a_step_adds_up():
     s = estimate(LLAMA, MACHINE, LAYOUT, 8192)
     assert isinstance(s, Step) and set(s.seconds) == set(CAUSES) and set(s.bytes) <= set(PARTS)
@@ -170,46 +200,134 @@ def test_a_step_adds_up():
     assert s.peak == MACHINE.device.peak("bf16") > MACHINE.device.ceiling("bf16")
     low, high = s.interval()
     assert low < s.time < high and low*high == pytest.approx(s.time**2)
-    assert s.interval(2)[1]/s.time == pytest.approx((high/s.time)**2)
+    assert high/s.time == pytest.approx(math.exp(s.spread)) and s.interval(2)[1]/s.time == pytest.approx(math.exp(s.tail))
+    assert s.interval(0.5)[1]/s.time == pytest.approx(math.exp(s.spread/2)) and s.tail > s.spread
+    assert s.interval(3)[0]/s.time == pytest.approx(math.exp(s.spread - 2*s.tail))
 
 
 # --- laws
+
+PLAIN = Stack(graphs="none", tensor=1, exchange=1, sends=1)            # nothing overlaps
+ONE = dict.fromkeys(fitted(), 1) | {"step": 0}                         # every share is 1
+
 
 def step(layout=LAYOUT, seq_len=8192, machine=MACHINE, shape=LLAMA, **kw):
     return estimate(shape, machine, layout, seq_len, **kw)
 
 
+def bare(layout=LAYOUT, seq_len=8192, **kw):
+    """A step at full rates, whose messages all wait: nothing but formulas and data sheets."""
+    kw["constants"] = ONE | kw.get("constants", {})
+    return step(layout, seq_len, **{"stack": PLAIN} | kw)
+
+
+def busy(s):
+    """Seconds in which a stage works, its share of the head included."""
+    return s.matmul + s.experts + s.attention + s.pointwise + s.head + s.tensor + s.context + s.all_to_all + s.routing
+
+
 def test_twice_the_tokens_twice_the_arithmetic():
     one, two = step(), step(replace(LAYOUT, batch=1024))
-    for cause in ("matmul", "attention", "pointwise", "tensor", "pipeline"):
+    for cause in ("matmul", "attention", "pointwise", "head", "tensor", "pipeline"):
         assert getattr(two, cause) == pytest.approx(2*getattr(one, cause)), cause
-    assert two.update == one.update
+    assert two.update == one.update and two.fixed == one.fixed == fitted()["step"]
     assert two.bubble/two.time < one.bubble/one.time, "more micro-batches, smaller share of bubble"
+
+
+def test_products_by_hand():
+    """Each weight of a layer once forward and twice backward, and once more where all is recomputed; the head in 16 bits."""
+    rate, tokens = MACHINE.device.ceiling(), 512*8192/512
+    layers, head = LLAMA.layers_matmul, 128256*8192
+    for again in 0, 0.5, 1:
+        s = bare(replace(LAYOUT, recompute=again))
+        assert s.matmul == pytest.approx(tokens*(6 + 2*again)*layers/rate)
+        logits = tokens*8*20*128256/8/4/MACHINE.device.bandwidth*4
+        assert s.head == pytest.approx(tokens*6*head/rate + logits)
+    narrow = bare(format="fp8")
+    assert narrow.matmul == pytest.approx(tokens*6*layers/MACHINE.device.ceiling("fp8")) and narrow.head == bare().head
+    assert bare(constants={"matmul-hopper": 0.5}).matmul == pytest.approx(2*bare().matmul)
+    assert step(matmul=0.5).matmul == pytest.approx(tokens*12*layers/rate), "an override"
+
+
+def test_attention_by_hand():
+    """Two products over half of all pairs, in 16 bits; recomputed with the layer unless the layout says otherwise."""
+    tokens, rate = 512*8192/512, MACHINE.device.ceiling()
+    for again, core, factor in (0, None, 3), (1, None, 4), (1, 0, 3), (0, 1, 4), (0, 0.5, 3.5):
+        s = bare(replace(LAYOUT, recompute=again, attention_recompute=core))
+        assert s.attention == pytest.approx(4*tokens*4096*8192*80*factor/rate), (again, core)
+    assert bare(format="fp8").attention == bare().attention == bare(format="fp4", machine=BLACK).attention*(
+        BLACK.device.ceiling()/rate)
+    assert step(attention=0.25).attention == pytest.approx(4*bare().attention)
+
+
+def test_a_window_is_what_a_query_sees():
+    half = replace(LLAMA, window=1024, windowed=40)
+    seen = (4096 + 1024 - 1024**2/(2*8192))/2
+    assert bare(shape=half).attention == pytest.approx(bare().attention*seen/4096)
+    assert bare(shape=replace(half, window=10**6)).attention == pytest.approx(bare().attention), "wider than the sequence"
+    assert bare(shape=half).flops < bare().flops and bare(shape=half).matmul == bare().matmul
+
+
+def test_bytes_between_products_by_hand():
+    """Llama 3 70B: 20 a channel, four each for queries, outputs' and keys' channels, six for each of the wide ones."""
+    tokens = 512*8192/512*8                                  # of a device, its tensor ranks' together
+    each = 20*8192/8 + (4*(8192 + 1024) + 6*28672)/8
+    s = bare(replace(LAYOUT, recompute=1))
+    assert s.pointwise == pytest.approx(4*tokens*each*80/4/MACHINE.device.bandwidth*4/8*2)
+    whole = bare(replace(LAYOUT, recompute=1, sequence_parallel=False)).pointwise
+    assert whole - s.pointwise == pytest.approx(4*tokens*20*8192*7/8*80/MACHINE.device.bandwidth)
+
+
+def test_casts_by_hand():
+    """Eight bits: what goes in and comes out of four products, four bytes each; none in 16."""
+    tokens = 512*8192/512*8
+    ins, outs = 2*8192 + (8192 + 28672)/8, 2*8192 + (8192 + 2*1024 + 2*28672)/8
+    added = bare(format="fp8").pointwise - bare().pointwise
+    assert added == pytest.approx(4*tokens*(ins + outs)*80/MACHINE.device.bandwidth)
+    again = [bare(replace(LAYOUT, recompute=1), format=f).pointwise for f in ("fp8", "bf16")]
+    assert again[0] - again[1] == pytest.approx(4*tokens*(2*ins + outs)*80/MACHINE.device.bandwidth)
+
+
+def test_columns_that_fill_no_tile_cost_two_fifths_more():
+    narrow = replace(LLAMA, ffn=28672 + 8)                   # 3585 columns a rank
+    ffn = LLAMA.layers*(narrow.ffn_matmul)
+    whole = bare(shape=narrow).matmul
+    assert whole == pytest.approx(512*8192/512*6*(LLAMA.layers_matmul - LLAMA.layers*LLAMA.ffn_matmul + 1.4*ffn)/MACHINE.device.ceiling())
 
 
 def test_context_by_hand():
     """Two ranks in different nodes gather keys and values: forward, and twice as much again backward."""
     nbytes = 2*2*8192*8*128/8                                # keys and values, 16 bits, a tensor rank's share
-    gather = MACHINE.outer.alpha + nbytes/2/(0.82*MACHINE.outer.beta)
+    gather = MACHINE.outer.alpha + nbytes/2/MACHINE.outer.beta
     lay = Layout(batch=512, dp=8, cp=2, tp=8, pp=4, sequence_parallel=True)
-    assert step(lay).context == pytest.approx(64*20*3*gather)
-    assert step(replace(lay, recompute=1)).context == pytest.approx(64*20*4*gather)
+    assert bare(lay).context == pytest.approx(64*20*3*gather)
+    assert bare(replace(lay, recompute=1)).context == pytest.approx(64*20*4*gather)
+    assert bare(lay, adapters=0.5).context == pytest.approx(64*20*3*(MACHINE.outer.alpha + nbytes/MACHINE.outer.beta))
 
 
 def test_stages_by_hand():
-    """Three of four stages send on, and all but the first send gradients back; each rank its share of the sequence."""
-    for shared, ranks in (True, 8), (False, 1):
-        send = MACHINE.outer.alpha + 2*8192*8192/ranks/(0.82*MACHINE.outer.beta)
-        assert step(replace(LAYOUT, sequence_parallel=shared)).pipeline == pytest.approx(2*32*3/4*send)
+    """Three of four stages send on, and all but the first send gradients back; each tensor rank its share."""
+    send = MACHINE.outer.alpha + 2*8192*8192/8/MACHINE.outer.beta
+    assert bare().pipeline == pytest.approx(2*32*3/4*send)
+    assert bare(replace(LAYOUT, chunks=2)).pipeline == pytest.approx(2*32*(2 - 1/4)*send)
+    assert bare(stack=replace(PLAIN, sends=0.25)).pipeline == pytest.approx(bare().pipeline/4)
+    near = Layout(batch=512, dp=1, tp=2, pp=4)               # two of four stages are on the other half of the node
+    send = (MACHINE.outer.alpha + 8192*8192/MACHINE.outer.beta)/4 + 3/4*(MACHINE.inner.alpha + 8192*8192/MACHINE.inner.beta)
+    assert bare(near, machine=cluster("dgx-h100", 8)).pipeline == pytest.approx(2*512*3/4*(
+        MACHINE.inner.alpha + 8192*8192/MACHINE.inner.beta)), "one node: there is no other link"
+    two = replace(MACHINE, levels=[(8, MACHINE.inner), (8, MACHINE.outer)])
+    assert bare(near, machine=two).pipeline == pytest.approx(2*512*3/4*send)
 
 
 def test_what_each_stage_sends_by_hand():
     """Over a network so slow that nothing hides it: bytes per parameter and step, gradients of 4 bytes, weights of 2."""
-    def data(zero):
-        return step(Layout(batch=2048, dp=512, zero=zero), network=1e-6, weight=2, grad=4).data
+    def data(zero, **stack):
+        return bare(Layout(batch=2048, dp=512, zero=zero), network=1e-6, adapters=1e-6, weight=2, grad=4,
+                    stack=replace(PLAIN, **stack)).data
     sent = [2*4, 4 + 2, 4*4 + 2, 4*(4 + 2*2)]                # four micro-batches
     assert [data(zero)/data(0) for zero in range(4)] == pytest.approx([b/sent[0] for b in sent], rel=1e-3)
-    assert step(Layout(batch=32, cp=512), network=1e-6).data > 0, "context ranks share the gradients too"
+    assert data(1, all_reduce=True)/data(1) == pytest.approx((2*4 + 2)/6, rel=1e-3), "gradients summed everywhere"
+    assert bare(Layout(batch=32, cp=512), network=1e-6, adapters=1e-6).data > 0, "context ranks share the gradients too"
 
 
 @pytest.mark.parametrize("zero, windows, share", [(0, 1, (4, 6)), (1, 1, (4, 6)), (2, 4, (4, 6)), (3, 4, (6, 6))])
@@ -218,11 +336,153 @@ def test_what_hides_behind_what_by_hand(zero, windows, share):
     over, whole = share
     hidden = []
     for r in 0, 1:
-        s = step(Layout(batch=2048, dp=512, zero=zero, recompute=r), network=1e-3)
-        busy = s.matmul + s.attention + s.pointwise
-        hidden.append((windows*(over + 2*r)/(whole + 2*r)*busy/4*(1 - 1/80), s.data))
+        s = bare(Layout(batch=2048, dp=512, zero=zero, recompute=r), network=1e-3, adapters=1e-3)
+        hidden.append((windows*(over + 2*r)/(whole + 2*r)*busy(s)/4, s.data))
     (less, exposed), (more, still) = hidden
     assert exposed - still == pytest.approx(more - less, rel=1e-6) and still > 0
+
+
+def test_copies_in_groups_meet_once_a_step():
+    """Hybrid: gathered and scattered in the node of eight, four times; an eighth of the gradient all-reduced across."""
+    s = bare(Layout(batch=2048, dp=512, zero=3, shards=8), network=1e-6, adapters=1e-6)
+    n, inner, outer = 2*LLAMA.params, 1e-6*MACHINE.inner.beta, 1e-6*MACHINE.outer.beta
+    assert s.data == pytest.approx(12*n*7/8/inner + 2*n/8*63/64/outer, rel=1e-3)
+    assert s.update == pytest.approx(2*16*LLAMA.params/8/MACHINE.device.bandwidth)
+    whole = [bare(Layout(batch=2048, dp=512, zero=3, shards=n), network=1e-3, adapters=1e-3).data for n in (None, 512)]
+    assert whole[0] == pytest.approx(whole[1])
+
+
+def test_unshared_adapters_carry_everything():
+    lay = Layout(batch=2048, dp=512, zero=3)
+    own = bare(lay, adapters=1e-6, stack=replace(PLAIN, shared_adapters=False)).data
+    assert own == pytest.approx(8*bare(lay, adapters=1e-6).data, rel=1e-3)
+
+
+# --- experts
+
+def mixture(lay=Layout(batch=2048, dp=64, pp=8, ep=32), name="deepseek-v3", **kw):
+    return bare(lay, 4096, shape=model(name), **kw)
+
+
+def test_experts_by_hand():
+    """58 sparse layers of DeepSeek-V3 on 64 of 512 devices: 8 of 256 experts and one that all visit."""
+    e, H = model("deepseek-v3").experts, 7168
+    tokens, rate = 2048*4096/64/8, MACHINE.device.ceiling()
+    s = mixture()
+    assert s.experts == pytest.approx(6*58*tokens*8*3*H*e.ffn/rate)
+    attention = H*1536 + 1536*128*192 + H*(512 + 64) + 512*128*256 + 128*128*H
+    assert s.matmul == pytest.approx(6*tokens*(61*attention + 3*3*H*18432 + 58*3*H*2048)/rate)
+    assert s.attention == pytest.approx(12*61*tokens*2048*128*160/rate), "192 numbers of queries, 128 of values"
+    half = replace(PLAIN, exchange=0.5)
+    assert mixture(stack=half).all_to_all == pytest.approx(s.all_to_all/2)
+
+
+def test_dispatch_and_combine_by_hand():
+    """32 ranks on four nodes: a copy per node crosses, a copy per expert inside; twice forward, twice backward."""
+    y, k, H = 4096, 8, 7168
+    across = 2*y*H*4*(1 - (3/4)**k)*3/4/MACHINE.outer.beta
+    inside = 2*y*H*k*7/8/MACHINE.inner.beta
+    one = 20e-6 + max(across, inside)
+    assert across > inside and mixture().all_to_all == pytest.approx(32*58/8*4*one)
+    assert mixture(Layout(batch=2048, dp=64, pp=8, ep=32, recompute=1)).all_to_all == pytest.approx(32*58/8*6*one)
+    node = Layout(batch=2048, dp=64, pp=8, ep=8)
+    assert mixture(node).all_to_all == pytest.approx(32*58/8*4*(20e-6 + inside))
+    assert mixture(Layout(batch=2048, dp=64, pp=8)).all_to_all == 0, "each device has all experts"
+
+
+def test_the_host_routes():
+    for graphs, share in ("none", 1), ("modules", 1/2), ("iteration", 1/10):
+        s = mixture(constants={"routing": 1e-3, "graph": 0.1}, stack=replace(PLAIN, graphs=graphs))
+        assert s.routing == pytest.approx(share*1e-3*58*32/8), graphs
+    assert bare(constants={"routing": 1}).routing == 0, "a dense model"
+
+
+def test_experts_are_shared_and_summed_apart():
+    """ZeRO-1, 64 replicas of the dense part and two of each expert, on a slow network."""
+    shape = model("deepseek-v3")
+    routed = 58*256*3*7168*2048
+    dense, theirs = 2*(shape.params - routed)/8, 2*routed/32/8
+    s = mixture(network=1e-6, adapters=1e-6)
+    inner, outer = 1e-6*MACHINE.inner.beta, 1e-6*MACHINE.outer.beta
+    assert s.data == pytest.approx(2*(dense*7/8/inner + dense*7/8/8/outer) + 2*theirs/2/outer - 0, rel=2e-2)
+    state = (4*(dense + theirs) + 12/2*(dense/64 + theirs/2))
+    assert s.update == pytest.approx(2*state/MACHINE.device.bandwidth)
+
+
+def test_layers_that_predict_further_tokens():
+    """Each is a layer more, and the head once more, both on the last stage."""
+    shape = model("deepseek-v3")
+    plain, more = (bare(Layout(batch=512, dp=64, ep=8), 4096, shape=replace(shape, further=n), machine=cluster("dgx-h100", 64))
+                   for n in (0, 1))
+    layers = busy(plain) - plain.head
+    assert more.head == pytest.approx(2*plain.head + layers/61)
+    assert (more.matmul, more.experts, more.flops) == (plain.matmul, plain.experts, plain.flops)
+
+
+# --- machines
+
+def test_an_axis_of_a_torus_has_two_links():
+    """A tensor group lies along one axis of three, shards along all: a third of the bandwidth."""
+    chip, wire = accelerator("tpu-v5p"), link("ici-v5p")
+    machine = Cluster(device=chip, levels=[Level(512, wire, axes=3)])
+    assert 6*wire.beta == chip.scale_up
+    lay = Layout(batch=512, dp=64, tp=8, sequence_parallel=False)
+    n = 2*8192*8192
+    assert bare(lay, machine=machine, seq_len=8192).tensor == pytest.approx(8*80*8*(7*wire.alpha + n*7/8/(2*wire.beta)))
+    slow = Cluster(device=chip, levels=[Level(512, replace(wire, beta=wire.beta*1e-6), axes=3)])
+    once = 2*LLAMA.params*511/512/(6e-6*wire.beta)
+    assert bare(Layout(batch=512, dp=512, zero=3), machine=slow).data == pytest.approx(3*once, rel=1e-3)
+
+
+def test_a_rack_is_one_fast_domain():
+    rack = cluster("nvl72", 72)
+    s = bare(Layout(batch=576, dp=9, tp=8), machine=rack)
+    assert s.tensor == pytest.approx(64*80*8*(7*rack.inner.alpha + 2*8192*8192*7/8/rack.inner.beta))
+    assert cluster("nvl72", 64).node == 64 and cluster("nvl72", 8).node == 8, "racks need not be filled"
+
+
+def test_ceilings_are_measured_or_carried_over():
+    h100, b200, gb300 = (accelerator(x) for x in ("h100-sxm", "b200", "gb300"))
+    assert ceiling(h100) == h100.measured["bf16"] == ceiling(h100, "fp16") and ceiling(h100, "fp8") == h100.measured["fp8"]
+    assert ceiling(b200, "fp4") == b200.measured["fp8"]*2
+    assert ceiling(gb300, "fp8") == accelerator("gb200").measured["fp8"] and ceiling(gb300, "fp4") == 3*ceiling(gb300, "fp8")
+    assert ceiling(accelerator("tpu-v6e"), "int8") == accelerator("tpu-v6e").peak("int8")
+    assert ceiling(accelerator("v100"), "fp16") == pytest.approx(125e12*271.2/312)
+    assert ceiling(accelerator("h800"), "fp8") == h100.measured["fp8"]
+    with pytest.raises(ValueError, match="no measured ceiling for format = 'fp8'"):
+        ceiling(accelerator("a100-80gb"), "fp8")
+
+
+def test_kernels_of_a_generation():
+    role = lambda device, **stack: rates(accelerator(device), "bf16", Stack(**stack))["attention"][1]
+    assert role("h100-sxm") == ("attention-flash3",) and role("h100-sxm", attention="flash2") == ("attention-flash2-hopper",)
+    assert role("b200", attention="flash2") == ("attention-flash3",), "no kernels of that generation were slow on it"
+    assert role("a100-80gb") == role("tpu-v4") == role("mi300x") == ("attention-flash2",)
+    assert role("a100-80gb", attention="scores") == ("matmul-ampere",)
+    assert rates(accelerator("mi300x"), "bf16", Stack())["product"][1] == ("matmul-other",)
+    assert rates(accelerator("b200"), "fp4", Stack())["product"][1] == ("matmul-blackwell", "four-bits")
+    assert rates(accelerator("tpu-v6e"), "int8", Stack())["expert"][1] == ("matmul-tpu-new", "experts-tpu")
+    assert rates(accelerator("tpu-v6e"), "int8", Stack())["routing"] == (0, ())
+
+
+@pytest.mark.parametrize("bad, words", [
+    (dict(attention="flash9"), "attention = 'flash9'; allowed: scores, flash2, flash3"), (dict(graphs="all"), "graphs = 'all'"),
+    (dict(tensor=-1), "tensor = -1"), (dict(sends=1.5), "1 - sends = -0.5"), (dict(idle="no"), "idle = 'no'")])
+def test_a_stack_says_what_is_allowed(bad, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        Stack(**bad)
+
+
+def test_an_unfused_attention_moves_its_scores():
+    fused, stored = bare(), bare(stack=replace(PLAIN, attention="scores"))
+    tokens = 512*8192/512*8
+    moved = 80*12*2*tokens*8192*64/8
+    assert stored.pointwise - fused.pointwise == pytest.approx(moved/MACHINE.device.bandwidth)
+    assert stored.attention == pytest.approx(2*fused.attention), "masked pairs too"
+    odd = replace(LLAMA, head_dim=100)
+    old = replace(PLAIN, attention="scores")
+    assert bare(shape=odd, stack=old).attention == pytest.approx(4*100/128*stored.attention)
+    assert bare(shape=odd).attention == pytest.approx(100/128*fused.attention)
 
 
 def test_few_micro_batches_keep_few_activations():

@@ -105,13 +105,14 @@ def stage_bound(layers: Count, pp: Count, chunks: Count, layer_time: Seconds, he
                 balanced: Ratio) -> Seconds:
     """Time of a micro-batch on the slowest stage of a pipeline that ends in a head.
 
-    Pieces are whole layers. Where all can be equal, and `balanced` is 0, the last stage carries the head besides;
-    else it has as many layers fewer as the head weighs, if that helps.
+    Where pieces of equally many layers fill the stages, and `balanced` is 0, the last stage carries the head besides;
+    else it has fewer whole layers, as many as is best, if that helps.
     """
     return (chunks*ceil(layers/(pp*chunks))*layer_time + head_time
             - maximum(balanced, ceil(layers/(pp*chunks)) - floor(layers/(pp*chunks)))
             * maximum(0, chunks*ceil(layers/(pp*chunks))*layer_time + head_time
-                      - chunks*ceil((layers + head_time/layer_time)/(pp*chunks))*layer_time))
+                      - minimum(ceil((layers + head_time/layer_time)/pp)*layer_time,
+                                (layers - (pp - 1)*floor((layers + head_time/layer_time)/pp))*layer_time + head_time)))
 
 
 @formula(chapter="24-3d-parallelism", source="narayanan2021")
