@@ -15,7 +15,7 @@ def ground(W, columns, rows, seconds, best, *, across, up):
     low, high = min(known), max(known)
     for j, row in enumerate(reversed(rows)):
         y = top + j*h
-        s.text(left - 8, y + h/2 + 4, row, "end", soft=True, size=LEAST)
+        s.text(left - 8, y + h/2 + 4, str(row), "end", soft=True, size=LEAST)
         for i, column in enumerate(columns):
             if (column, row) not in seconds:
                 continue
@@ -29,7 +29,7 @@ def ground(W, columns, rows, seconds, best, *, across, up):
                 s.text(x + w/2, y + h/2 + 4, said, size=LEAST, soft=not v, bold=(column, row) == best)
     y = top + h*len(rows)
     for i, column in enumerate(columns):
-        s.text(left + (i + .5)*w, y + 16, column, soft=True, size=LEAST)
+        s.text(left + (i + .5)*w, y + 16, str(column), soft=True, size=LEAST)
     s.text(left + w*len(columns)/2, y + 34, across, soft=True, size=LEAST)
     s.text(4, 10, up, "start", soft=True, size=LEAST)
     return s
