@@ -12,7 +12,7 @@ from . import specs
 from .algebra import maximum, minimum
 from .footprint import Footprint, Policy, memory
 from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, interval_factor, logit_traffic,
-                       model_flops_utilization, model_state_bytes, nonlinear_bytes, routing_time, sliding_context,
+                       model_flops_utilization, model_state_bytes, nonlinear_bytes, sliding_context,
                        stage_bound, stage_message_time, stored_score_traffic, streamed_bytes, train_flops_per_token,
                        trained_attention_flops, trained_product_flops, two_level_gather_time, uneven_factor)
 from .hardware import Cluster
@@ -292,7 +292,7 @@ def price(job, rate):
         inside = minimum(q.ep, q.node)
         exchange = sparse*q.exchange*(4 + 2*again)*exchange_time(
             y/tp, q.active, q.hidden, 2, inside, q.ep/inside, EXCHANGE_LATENCY, beta1, beta2)*minimum(q.ep - 1, 1)
-        routing = routing_time(sparse, 1, rate.routing)
+        routing = sparse*rate.routing
         tensor_layers = q.layers - sparse/2                 # experts are whole on a rank: no gather around them
     bandwidth = rate.memory
     pointwise = streams/bandwidth

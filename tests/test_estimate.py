@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 from capacity import (Bench, Cluster, Layout, Stack, Step, accelerator, cluster, estimate, interleaved, link, model,
-                      model_state_bytes, published_rows, published_runs, refused_rows, ring_all_reduce_time, specs,
+                      model_state_bytes, published_rows, published_runs, refused_rows, ring_all_reduce_time, specs, stage_bound,
                       train_flops_per_token)
 from capacity.footprint import PARTS
 from capacity.hardware import Level
@@ -560,6 +560,18 @@ def test_a_bubble_repeats_every_kind_of_work():
     lay = Layout(batch=512, dp=8, cp=2, tp=8, pp=4)
     s = bare(lay, network=0.01, adapters=0.01)
     assert s.context > 0.03*busy(s) < s.tensor and s.bubble == pytest.approx(busy(s)*3/64 + 3*s.head)
+
+
+def test_the_bound_of_a_stage_is_the_best_of_all_deals():
+    """Whole layers, those that the last stage does not have spread over the others: the best deal, tried one by one."""
+    for layers, pp, chunks, tau, head in [(126, 8, 4, 0.5, 0.6), (126, 16, 8, 1, 1.2), (61, 4, 4, 1, 4.6), (94, 8, 3, 0.1, 0.24),
+                                          (81, 4, 1, 2, 1), (70, 12, 1, 1, 1.4), (7, 3, 2, 3, 20), (80, 1, 1, 2, 1)]:
+        even = chunks*-(-layers//(pp*chunks))*tau + head
+        deals = [max(-(-(layers - k)//(pp - 1))*tau, k*tau + head) for k in range(layers + 1)] if pp > 1 else []
+        args = (layers, pp, chunks, tau, head)
+        assert stage_bound(*args, 1) == pytest.approx(min([even, *deals])), args
+        assert stage_bound(*args, 0) == pytest.approx(even if layers % (pp*chunks) == 0 else min([even, *deals])), args
+        assert stage_bound(*args, 0.5) == pytest.approx((stage_bound(*args, 0) + stage_bound(*args, 1))/2) or layers % (pp*chunks)
 
 
 def test_uneven_stages_give_the_head_fewer_layers():

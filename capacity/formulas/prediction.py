@@ -111,8 +111,9 @@ def stage_bound(layers: Count, pp: Count, chunks: Count, layer_time: Seconds, he
     return (chunks*ceil(layers/(pp*chunks))*layer_time + head_time
             - maximum(balanced, ceil(layers/(pp*chunks)) - floor(layers/(pp*chunks)))
             * maximum(0, chunks*ceil(layers/(pp*chunks))*layer_time + head_time
-                      - minimum(ceil((layers + head_time/layer_time)/pp)*layer_time,
-                                (layers - (pp - 1)*floor((layers + head_time/layer_time)/pp))*layer_time + head_time)))
+                      - maximum(head_time, minimum(
+                          ceil((layers + head_time/layer_time)/pp)*layer_time,
+                          (layers - (pp - 1)*floor((layers + head_time/layer_time)/pp))*layer_time + head_time))))
 
 
 @formula(chapter="24-3d-parallelism", source="narayanan2021")
@@ -138,9 +139,3 @@ def exchange_time(routed_tokens: Ratio, active: Count, hidden: Count, element_by
     return alpha + element_bytes*routed_tokens*hidden*maximum(
         active*(node_size - 1)/(node_size*beta1),
         (1 - (1 - 1/nodes)**active)*(nodes - 1)/beta2)
-
-
-@formula(chapter="25-4d-5d-parallelism", source="derived")
-def routing_time(layers: Ratio, microbatches: Ratio, launch: Seconds) -> Seconds:
-    """Time that the host takes to route: it learns how many tokens each expert gets, and starts their products."""
-    return layers*microbatches*launch
