@@ -5,8 +5,10 @@
     capacity fits llama3-70b --cluster dgx-h100:64 --batch 64 --seq 8192 --tp 8
     capacity show h100-sxm
     capacity compute ring_all_reduce_time n=1GB P=64 link=ndr
+    capacity fit-link all_reduce.log
 
-Exit status: 0, 1 where nothing fits, 2 for what cannot be understood.
+A model is a name, or the path of a config.json; a cluster a name, or the path of a TOML file in the form of
+specs/clusters.toml.  Exit status: 0, 1 where nothing fits, 2 for what cannot be understood.
 """
 import argparse
 import dataclasses
@@ -19,11 +21,14 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from . import specs
+from .fits import COLLECTIVES, fit_link
 from .footprint import PARTS
 from .grammar import REGISTRY
-from .hardware import Cluster, PublishedLink, accelerators, clusters, links
+from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_from_toml, links
+from .huggingface import model_from_config
 from .layout import Layout
 from .planner import OBJECTIVES, Failures, plan, sequences
 from .step import estimate
@@ -87,13 +92,19 @@ def _whole(number):
 
 # ---- what names mean -------------------------------------------------------------------------
 def _model(name):
-    return specs.pick(models(), name, "model")
+    """The Transformer of a name, or of a config.json."""
+    return model_from_config(name) if os.path.exists(name) or name.endswith(".json") else specs.pick(models(), name, "model")
 
 
 def _cluster(text):
-    """The Cluster of "dgx-h100" or "dgx-h100:1024"."""
-    name, _, devices = text.partition(":")
-    found = specs.pick(clusters(), name, "cluster")
+    """The Cluster of "dgx-h100" or "dgx-h100:1024", "mine.toml", "mine.toml:64" or, of a file with several, "mine.toml:big:64"."""
+    name, *rest = text.split(":")
+    known = clusters()
+    if name.endswith(".toml"):
+        known = clusters_from_toml(name)
+        name = rest.pop(0) if rest and (len(known) > 1 or rest[0] in known) else next(iter(known), "")
+    found = specs.pick(known, name, "cluster")
+    devices = ":".join(rest)
     return found.sized(_count(devices, "devices")) if devices else found
 
 
@@ -313,6 +324,27 @@ def _compute(args):
     return 0
 
 
+def _fit_link(args):
+    try:
+        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ValueError(f"{args.file}: {error.strerror}") from None
+    fit = fit_link(text, args.collective, args.ranks and _count(args.ranks, "ranks"))
+    if args.json:
+        print(json.dumps(dict(collective=fit.collective, ranks=fit.ranks, alpha=fit.alpha, beta=fit.beta, spread=fit.spread,
+                              bytes=fit.bytes.tolist(), seconds=fit.seconds.tolist(), fitted=fit.fitted.tolist()), indent=2))
+        return 0
+    print(wrapped(f"alpha {show(fit.alpha, 's')}, beta {show(fit.beta, 'B/s')}: fitted to {len(fit.bytes)} sizes of {fit.collective} "
+                  f"on {fit.ranks} ranks, as {COLLECTIVES[fit.collective].__name__}; the times lie {fit.spread:.0%} off (root mean "
+                  "square).") + "\n")
+    print(columns(["bytes", "measured", "fitted", "off by"],
+                  [[f"{n:,.0f}", show(t, "s"), show(f, "s"), f"{f/t - 1:+.0%}"] for n, t, f in zip(fit.bytes, fit.seconds, fit.fitted)]))
+    if fit.spread > 0.1:
+        print("\n" + wrapped("One alpha and one beta do not describe all sizes: libraries change protocol and algorithm on the way. "
+                             "Fit the sizes that your training sends."))
+    return 0
+
+
 # ---- the words of the command ----------------------------------------------------------------
 class _Parser(argparse.ArgumentParser):
     """Errors in one line, with the close matches."""
@@ -347,8 +379,8 @@ def parser():
         return sub
 
     def job(sub, many):
-        sub.add_argument("model", help="a name, see `capacity show`")
-        sub.add_argument("--cluster", required=True, metavar="NAME[:DEVICES]", help="dgx-h100:1024")
+        sub.add_argument("model", help="a name, see `capacity show`, or the path of a config.json")
+        sub.add_argument("--cluster", required=True, metavar="NAME[:DEVICES]", help="dgx-h100:1024, or mine.toml:64")
         sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens")
         sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence: 8192")
         for name in (*DEGREES, "zero", "recompute"):
@@ -376,6 +408,10 @@ def parser():
     sub = command("compute", _compute, "Evaluate a formula, with units.")
     sub.add_argument("formula")
     sub.add_argument("arguments", nargs="*", metavar="NAME=VALUE", help="n=1GB P=64 link=ndr")
+    sub = command("fit-link", _fit_link, "Fit alpha and beta to the output of nccl-tests.")
+    sub.add_argument("file", help="what all_reduce_perf printed; - for the standard input")
+    sub.add_argument("--collective", help=f"where the file does not say: {', '.join(COLLECTIVES)}")
+    sub.add_argument("--ranks", help="where the file does not say")
     return top
 
 
