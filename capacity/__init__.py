@@ -35,6 +35,7 @@ _HOME = {
     "footprint": ["Footprint", "Kernels", "Policy", "Saved", "activation_table", "kernels", "memory", "policies"],
     "step": ["Step", "estimate"],
     "planner": ["Candidate", "Failures", "Plan", "plan"],
+    "launch": ["launch_options"],
     "runs": ["MemoryRun", "PublishedRun", "memory_runs", "published_rows", "published_runs", "scaling_runs"],
     "fits": ["FittedLink", "Surface", "bootstrap", "fit_link", "fit_loss_surface", "isoflop_vertex"],
     "pictures.plot": ["COLOR", "figure", "figure_style"],

@@ -230,6 +230,7 @@ from .hardware import clusters_from_toml as clusters_from_toml
 from .hardware import link as link
 from .hardware import links as links
 from .huggingface import model_from_config as model_from_config
+from .launch import launch_options as launch_options
 from .layout import Layout as Layout
 from .notation import NOTATION as NOTATION
 from .pictures.chart import explore_schedules as explore_schedules

@@ -29,6 +29,7 @@ from .footprint import PARTS
 from .grammar import REGISTRY
 from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_from_toml, links
 from .huggingface import model_from_config
+from .launch import DIALECTS, launch_options
 from .layout import Layout
 from .planner import OBJECTIVES, Failures, plan, sequences
 from .step import estimate
@@ -182,6 +183,8 @@ def _plan(args):
                  deadline=args.deadline and quantity(args.deadline, second, "deadline"),
                  options=_options(args), progress=progress, **limits)
     progress.clear()
+    if args.emit and found:
+        return _emit(found, args.emit)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     elif args.csv:
@@ -192,6 +195,26 @@ def _plan(args):
             print("\n" + columns(*found.rows("front" if args.front else "candidates")) + "\n")
             print(*map(wrapped, [_looked(found), *_sensitive(found), *found.why]), sep="\n")
     return 0 if found else 1
+
+
+def _emit(found, framework):
+    """Print the launch options of the first candidate that the framework can run; on stderr what was passed over, and why."""
+    dialect, refused = DIALECTS[framework], None
+    for place, candidate in enumerate(found.candidates):
+        try:
+            text = launch_options(framework, found.model, candidate.cluster, candidate.layout, found.seq_len)
+        except ValueError as error:
+            refused = refused or error
+            continue
+        said = [f"{dialect.name} {dialect.commit} of {dialect.date}, {candidate}: {show(candidate.time, 's')} a step, "
+                f"{show(candidate.memory, 'B')} per device."]
+        if place:
+            said.append(f"Not the best: that is {found.best}, {candidate.time/found.best.time - 1:.1%} faster. {refused}")
+        print(*map(wrapped, said), sep="\n", file=sys.stderr)
+        print(text)
+        return 0
+    print(f"capacity: {refused} The {len(found.candidates)} best are all of this kind; search with {dialect.limits}", file=sys.stderr)
+    return 1
 
 
 def _looked(found):
@@ -397,6 +420,7 @@ def parser():
     sub.add_argument("--top", type=int, default=10, metavar="N", help="layouts to print (10)")
     sub.add_argument("--front", action="store_true", help="print the Pareto front")
     sub.add_argument("--csv", action="store_true", help="print CSV")
+    sub.add_argument("--emit", choices=tuple(DIALECTS), help="print launch options of a framework")
     sub.add_argument("--tokens", help="of the whole run: 15T")
     sub.add_argument("--deadline", help="for the whole run: 30days")
     sub.add_argument("--mtbf", help="time between failures of one device, for --objective goodput: 5years")

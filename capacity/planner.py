@@ -75,6 +75,9 @@ class Candidate:
     score: float
     price: object = field(repr=False, compare=False)
 
+    def __str__(self):
+        return _degrees(self.layout)
+
     @property
     def devices(self):
         """Devices of the cluster."""

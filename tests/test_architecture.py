@@ -9,7 +9,7 @@ LANGUAGE = ["units", "algebra", "notation", "js", "tape", "grammar"]           #
 ORDER = [LANGUAGE, ["formulas", "specs"],                              # sentences, data
          ["hardware", "transformer", "huggingface", "legality", "layout", "placement", "runs"],        # nouns
          ["footprint", "step", "fits"],                                   # verbs
-         ["planner", "cli", "__main__"]]                                  # doors, which may show pictures
+         ["planner", "launch", "cli", "__main__"]]                                  # doors, which may show pictures
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE/"__init__.py")
 
 
