@@ -270,6 +270,8 @@ def _memory(footprint, cluster):
 
 
 def _fits(args):
+    if not any(getattr(args, name) for name in (*DEGREES, "zero", "recompute", "sequence_parallel")):
+        return _any_fits(args)
     model, cluster, layout, seq = _layout(args)
     footprint = estimate(model, cluster, layout, seq, **_options(args)).footprint
     fits = bool(footprint.fits(cluster.device, args.share))
@@ -282,6 +284,20 @@ def _fits(args):
     return 0 if fits else 1
 
 
+def _any_fits(args):
+    """Whether any layout fits, and of those that do the fastest."""
+    found = plan(_model(args.model), _cluster(args.cluster), args.batch, _count(args.seq, "seq"), keep=1, share=args.share,
+                 options=_options(args))
+    if args.json:
+        print(json.dumps(dict(fits=bool(found), why=list(found.why), **(found.best.to_dict() if found else {})), indent=2))
+    elif found:
+        print(wrapped(f"Fits: {found.fits:,} of {found.legal:,} legal layouts. The fastest: {found.sentence()}") + "\n\n"
+              + _memory(found.best.step.footprint, found.best.cluster))
+    else:
+        print("\n".join(map(wrapped, found.why)))
+    return 0 if found else 1
+
+
 def _show(args):
     tables = dict(accelerator=accelerators(), link=links(), cluster=clusters(), model=models())
     known = {key: entry for table in tables.values() for key, entry in table.items()} | dict(REGISTRY)
@@ -290,10 +306,14 @@ def _show(args):
             print(wrapped(f"{kind}s: {', '.join(table)}") + "\n")
         return 0
     entry = specs.pick(known, args.name, "name")
-    if args.name in REGISTRY:
+    if args.name in REGISTRY and not args.json:
         print(f"{args.name}({', '.join(entry.units)})\n\n{entry.__doc__}")
         return 0
-    facts = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry)}
+    if args.name in REGISTRY:
+        facts = dict(key=args.name, summary=entry.summary, arguments={k: str(u) or "ratio" for k, u in entry.units.items()},
+                     unit=str(entry.unit), source=entry.source, chapter=entry.chapter)
+    else:
+        facts = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry)}
     if isinstance(entry, Transformer):
         facts |= dict(params=entry.params, active_params=entry.active_params)
     if isinstance(entry, Cluster):
@@ -427,7 +447,7 @@ def parser():
     sub.add_argument("--checkpoint", default="30s", help="time to save a checkpoint (30s)")
     sub.add_argument("--restart", default="300s", help="time to restart (300s)")
     job(command("estimate", _estimate, "Price one layout; dp is what the other degrees leave."), many=False)
-    job(command("fits", _fits, "Say whether one layout fits; exit status 1 if not."), many=False)
+    job(command("fits", _fits, "Say whether a layout fits, or without one whether any does; exit status 1 if not."), many=False)
     command("show", _show, "Show a device, link, cluster, model or formula.").add_argument("name", nargs="?")
     sub = command("compute", _compute, "Evaluate a formula, with units.")
     sub.add_argument("formula")

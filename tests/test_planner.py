@@ -80,6 +80,23 @@ def test_the_enumeration_is_check():
         assert sorted(found) == sorted(want) and len(set(found)) == len(found) > 50
 
 
+def test_a_page_goes_through_the_same_layouts():
+    """The loops that JavaScript gets, printed from the same table: all degrees, in the same order."""
+    from capacity.legality import javascript
+    from javascript import run
+    mixtral = replace(model("mixtral-8x7b"), layers=6)
+    for shape, devices, batch, seq_len, limits in ((SMALL, 16, 24, 4096, {}), (mixtral, 16, 32, 2048, {}), (LARGE, 256, 512, 8192, {}),
+                                                   (SMALL, 64, 96, 3000, dict(tp=[2, 4], chunks=[1], dp=[8]))):
+        q = letters(shape, devices=devices, batch=batch, seq_len=seq_len)
+        rows = layouts(q, limits)
+        found = run(f"{javascript()} const found = []; layouts(data.q, data.limits, q => found.push({json.dumps(DEGREES)}.map(k => q[k]))); return found;",
+                    dict(q=vars(q), limits=limits))
+        assert found == np.stack([rows[k] for k in DEGREES], 1).tolist() and len(found) > 5
+    bad = dict(vars(q), dp=3, tp=3, pp=2, cp=1, ep=1, chunks=1, microbatch=1, zero=0, sequence_parallel=0)
+    said = run(f"{javascript()} return Object.values(RULES).filter(r => !r.holds(data)).map(r => r.sentence(data));", bad)
+    assert tuple(said) == broken(letters(shape, **{k: v for k, v in bad.items() if k not in vars(letters(shape))}))
+
+
 # --- the search against everything there is
 
 def problem(seed):
