@@ -53,6 +53,17 @@ def test_what_a_shape_cannot_say_is_refused(change, words):
         model_from_config(LLAMA | change)
 
 
+def test_an_unknown_family_that_lacks_nothing_lacks_nothing():
+    with pytest.raises(ValueError) as error:
+        model_from_config(LLAMA | dict(model_type="mamba"))
+    assert "missing" not in str(error.value)
+    for family in ("gemma", "gemma2", "gemma3_text"):
+        with pytest.raises(ValueError, match="attention_bias = True"):
+            model_from_config(LLAMA | dict(model_type=family, attention_bias=True))
+    minimax = CONFIGS["MiniMaxAI/MiniMax-M2.5"]["config"]
+    assert model_from_config(minimax).experts.bias == 1 and model_from_config(minimax | dict(use_routing_bias=False)).experts.bias == 0
+
+
 def test_missing_fields_are_listed():
     with pytest.raises(ValueError, match="unknown model_type 'rwkv'.*; num_attention_heads, vocab_size missing"):
         model_from_config(dict(model_type="rwkv", hidden_size=8, num_hidden_layers=2, intermediate_size=32))
@@ -82,6 +93,10 @@ def test_a_file_a_folder_and_what_is_none(tmp_path, capsys):
     assert model_from_config(path).name == "my-llama" and model_from_config(path, name="Mine").name == "Mine"
     assert main(f"plan {path} --cluster dgx-h100:64 --batch 64 --seq 8192 --top 1".split()) == 0
     assert capsys.readouterr().out.startswith("my-llama on 64 x NVIDIA H100")
+    path.rename(other := tmp_path/"shape.json")
+    assert model_from_config(other).name == "shape" and model_from_config(LLAMA).name == "llama"
+    path.write_text(json.dumps(LLAMA | dict(_name_or_path="meta/Llama", num_hidden_layers=1)))
+    assert model_from_config(path).name == "Llama" and model_from_config(path).layers == 1
     for text in "{", "[]":
         path.write_text(text)
         with pytest.raises(ValueError, match="config.json: "):
