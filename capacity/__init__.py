@@ -26,8 +26,9 @@ from .units import (GB, GFLOPS, KiB, MB, MiB, GiB, PB, PFLOPS, TB, TFLOPS, TiB, 
 _HOME = {
     "grammar": ["Formula", "REGISTRY", "formula"],
     "notation": ["NOTATION"],
-    "hardware": ["Accelerator", "Cluster", "PublishedLink", "accelerator", "accelerators", "cluster", "clusters", "link",
-                 "links"],
+    "hardware": ["Accelerator", "Cluster", "PublishedLink", "accelerator", "accelerators", "cluster", "clusters",
+                 "clusters_from_toml", "link", "links"],
+    "huggingface": ["model_from_config"],
     "transformer": ["Experts", "Latent", "Transformer", "model"],
     "layout": ["Layout"],
     "stack": ["Stack"],
@@ -38,7 +39,13 @@ _HOME = {
              "refused_rows", "scaling_runs"],
     "protocol": ["Bench"],
     "planner": ["Candidate", "Failures", "Plan", "plan"],
+<<<<<<< HEAD
     "fits": ["Surface", "bootstrap", "fit_loss_surface", "isoflop_vertex"],
+=======
+    "launch": ["launch_options"],
+    "runs": ["MemoryRun", "PublishedRun", "memory_runs", "published_rows", "published_runs", "scaling_runs"],
+    "fits": ["FittedLink", "Surface", "bootstrap", "fit_link", "fit_loss_surface", "isoflop_vertex"],
+>>>>>>> planner
     "pictures.plot": ["COLOR", "figure", "figure_style"],
     "pictures.explorer": ["Axis", "Slider", "Y", "explore"],
     "pictures.player": ["stepper"],

@@ -9,8 +9,10 @@ from .algebra import maximum as maximum
 from .algebra import minimum as minimum
 from .algebra import sqrt as sqrt
 from .algebra import where as where
+from .fits import FittedLink as FittedLink
 from .fits import Surface as Surface
 from .fits import bootstrap as bootstrap
+from .fits import fit_link as fit_link
 from .fits import fit_loss_surface as fit_loss_surface
 from .fits import isoflop_vertex as isoflop_vertex
 from .footprint import Footprint as Footprint
@@ -242,8 +244,11 @@ from .hardware import accelerator as accelerator
 from .hardware import accelerators as accelerators
 from .hardware import cluster as cluster
 from .hardware import clusters as clusters
+from .hardware import clusters_from_toml as clusters_from_toml
 from .hardware import link as link
 from .hardware import links as links
+from .huggingface import model_from_config as model_from_config
+from .launch import launch_options as launch_options
 from .layout import Layout as Layout
 from .notation import NOTATION as NOTATION
 from .pictures.chart import explore_schedules as explore_schedules

@@ -5,8 +5,10 @@
     capacity fits llama3-70b --cluster dgx-h100:64 --batch 64 --seq 8192 --tp 8
     capacity show h100-sxm
     capacity compute ring_all_reduce_time n=1GB P=64 link=ndr
+    capacity fit-link all_reduce.log
 
-Exit status: 0, 1 where nothing fits, 2 for what cannot be understood.
+A model is a name, or the path of a config.json; a cluster a name, or the path of a TOML file in the form of
+specs/clusters.toml.  Exit status: 0, 1 where nothing fits, 2 for what cannot be understood.
 """
 import argparse
 import dataclasses
@@ -19,11 +21,15 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from . import specs
+from .fits import COLLECTIVES, fit_link
 from .footprint import PARTS
 from .grammar import REGISTRY
-from .hardware import Cluster, PublishedLink, accelerators, clusters, links
+from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_from_toml, links
+from .huggingface import model_from_config
+from .launch import DIALECTS, launch_options
 from .layout import Layout
 from .planner import OBJECTIVES, Failures, plan, sequences
 from .step import estimate
@@ -87,13 +93,19 @@ def _whole(number):
 
 # ---- what names mean -------------------------------------------------------------------------
 def _model(name):
-    return specs.pick(models(), name, "model")
+    """The Transformer of a name, or of a config.json."""
+    return model_from_config(name) if os.path.exists(name) or name.endswith(".json") else specs.pick(models(), name, "model")
 
 
 def _cluster(text):
-    """The Cluster of "dgx-h100" or "dgx-h100:1024"."""
-    name, _, devices = text.partition(":")
-    found = specs.pick(clusters(), name, "cluster")
+    """The Cluster of "dgx-h100" or "dgx-h100:1024", "mine.toml", "mine.toml:64" or, of a file with several, "mine.toml:big:64"."""
+    name, *rest = text.split(":")
+    known = clusters()
+    if name.endswith(".toml"):
+        known = clusters_from_toml(name)
+        name = rest.pop(0) if rest and (len(known) > 1 or rest[0] in known) else next(iter(known), "")
+    found = specs.pick(known, name, "cluster")
+    devices = ":".join(rest)
     return found.sized(_count(devices, "devices")) if devices else found
 
 
@@ -171,6 +183,8 @@ def _plan(args):
                  deadline=args.deadline and quantity(args.deadline, second, "deadline"),
                  options=_options(args), progress=progress, **limits)
     progress.clear()
+    if args.emit and found:
+        return _emit(found, args.emit)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     elif args.csv:
@@ -181,6 +195,26 @@ def _plan(args):
             print("\n" + columns(*found.rows("front" if args.front else "candidates")) + "\n")
             print(*map(wrapped, [_looked(found), *_sensitive(found), *found.why]), sep="\n")
     return 0 if found else 1
+
+
+def _emit(found, framework):
+    """Print the launch options of the first candidate that the framework can run; on stderr what was passed over, and why."""
+    dialect, refused = DIALECTS[framework], None
+    for place, candidate in enumerate(found.candidates):
+        try:
+            text = launch_options(framework, found.model, candidate.cluster, candidate.layout, found.seq_len)
+        except ValueError as error:
+            refused = refused or error
+            continue
+        said = [f"{dialect.name} {dialect.commit} of {dialect.date}, {candidate}: {show(candidate.time, 's')} a step, "
+                f"{show(candidate.memory, 'B')} per device."]
+        if place:
+            said.append(f"Not the best: that is {found.best}, {candidate.time/found.best.time - 1:.1%} faster. {refused}")
+        print(*map(wrapped, said), sep="\n", file=sys.stderr)
+        print(text)
+        return 0
+    print(f"capacity: {refused} The {len(found.candidates)} best are all of this kind; search with {dialect.limits}", file=sys.stderr)
+    return 1
 
 
 def _looked(found):
@@ -236,6 +270,8 @@ def _memory(footprint, cluster):
 
 
 def _fits(args):
+    if not any(getattr(args, name) for name in (*DEGREES, "zero", "recompute", "sequence_parallel")):
+        return _any_fits(args)
     model, cluster, layout, seq = _layout(args)
     footprint = estimate(model, cluster, layout, seq, **_options(args)).footprint
     fits = bool(footprint.fits(cluster.device, args.share))
@@ -248,6 +284,20 @@ def _fits(args):
     return 0 if fits else 1
 
 
+def _any_fits(args):
+    """Whether any layout fits, and of those that do the fastest."""
+    found = plan(_model(args.model), _cluster(args.cluster), args.batch, _count(args.seq, "seq"), keep=1, share=args.share,
+                 options=_options(args))
+    if args.json:
+        print(json.dumps(dict(fits=bool(found), why=list(found.why), **(found.best.to_dict() if found else {})), indent=2))
+    elif found:
+        print(wrapped(f"Fits: {found.fits:,} of {found.legal:,} legal layouts. The fastest: {found.sentence()}") + "\n\n"
+              + _memory(found.best.step.footprint, found.best.cluster))
+    else:
+        print("\n".join(map(wrapped, found.why)))
+    return 0 if found else 1
+
+
 def _show(args):
     tables = dict(accelerator=accelerators(), link=links(), cluster=clusters(), model=models())
     known = {key: entry for table in tables.values() for key, entry in table.items()} | dict(REGISTRY)
@@ -256,10 +306,14 @@ def _show(args):
             print(wrapped(f"{kind}s: {', '.join(table)}") + "\n")
         return 0
     entry = specs.pick(known, args.name, "name")
-    if args.name in REGISTRY:
+    if args.name in REGISTRY and not args.json:
         print(f"{args.name}({', '.join(entry.units)})\n\n{entry.__doc__}")
         return 0
-    facts = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry)}
+    if args.name in REGISTRY:
+        facts = dict(key=args.name, summary=entry.summary, arguments={k: str(u) or "ratio" for k, u in entry.units.items()},
+                     unit=str(entry.unit), source=entry.source, chapter=entry.chapter)
+    else:
+        facts = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry)}
     if isinstance(entry, Transformer):
         facts |= dict(params=entry.params, active_params=entry.active_params)
     if isinstance(entry, Cluster):
@@ -313,6 +367,27 @@ def _compute(args):
     return 0
 
 
+def _fit_link(args):
+    try:
+        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ValueError(f"{args.file}: {error.strerror}") from None
+    fit = fit_link(text, args.collective, args.ranks and _count(args.ranks, "ranks"))
+    if args.json:
+        print(json.dumps(dict(collective=fit.collective, ranks=fit.ranks, alpha=fit.alpha, beta=fit.beta, spread=fit.spread,
+                              bytes=fit.bytes.tolist(), seconds=fit.seconds.tolist(), fitted=fit.fitted.tolist()), indent=2))
+        return 0
+    print(wrapped(f"alpha {show(fit.alpha, 's')}, beta {show(fit.beta, 'B/s')}: fitted to {len(fit.bytes)} sizes of {fit.collective} "
+                  f"on {fit.ranks} ranks, as {COLLECTIVES[fit.collective].__name__}; the times lie {fit.spread:.0%} off (root mean "
+                  "square).") + "\n")
+    print(columns(["bytes", "measured", "fitted", "off by"],
+                  [[f"{n:,.0f}", show(t, "s"), show(f, "s"), f"{f/t - 1:+.0%}"] for n, t, f in zip(fit.bytes, fit.seconds, fit.fitted)]))
+    if fit.spread > 0.1:
+        print("\n" + wrapped("One alpha and one beta do not describe all sizes: libraries change protocol and algorithm on the way. "
+                             "Fit the sizes that your training sends."))
+    return 0
+
+
 # ---- the words of the command ----------------------------------------------------------------
 class _Parser(argparse.ArgumentParser):
     """Errors in one line, with the close matches."""
@@ -347,8 +422,8 @@ def parser():
         return sub
 
     def job(sub, many):
-        sub.add_argument("model", help="a name, see `capacity show`")
-        sub.add_argument("--cluster", required=True, metavar="NAME[:DEVICES]", help="dgx-h100:1024")
+        sub.add_argument("model", help="a name, see `capacity show`, or the path of a config.json")
+        sub.add_argument("--cluster", required=True, metavar="NAME[:DEVICES]", help="dgx-h100:1024, or mine.toml:64")
         sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens")
         sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence: 8192")
         for name in (*DEGREES, "zero", "recompute"):
@@ -365,17 +440,22 @@ def parser():
     sub.add_argument("--top", type=int, default=10, metavar="N", help="layouts to print (10)")
     sub.add_argument("--front", action="store_true", help="print the Pareto front")
     sub.add_argument("--csv", action="store_true", help="print CSV")
+    sub.add_argument("--emit", choices=tuple(DIALECTS), help="print launch options of a framework")
     sub.add_argument("--tokens", help="of the whole run: 15T")
     sub.add_argument("--deadline", help="for the whole run: 30days")
     sub.add_argument("--mtbf", help="time between failures of one device, for --objective goodput: 5years")
     sub.add_argument("--checkpoint", default="30s", help="time to save a checkpoint (30s)")
     sub.add_argument("--restart", default="300s", help="time to restart (300s)")
     job(command("estimate", _estimate, "Price one layout; dp is what the other degrees leave."), many=False)
-    job(command("fits", _fits, "Say whether one layout fits; exit status 1 if not."), many=False)
+    job(command("fits", _fits, "Say whether a layout fits, or without one whether any does; exit status 1 if not."), many=False)
     command("show", _show, "Show a device, link, cluster, model or formula.").add_argument("name", nargs="?")
     sub = command("compute", _compute, "Evaluate a formula, with units.")
     sub.add_argument("formula")
     sub.add_argument("arguments", nargs="*", metavar="NAME=VALUE", help="n=1GB P=64 link=ndr")
+    sub = command("fit-link", _fit_link, "Fit alpha and beta to the output of nccl-tests.")
+    sub.add_argument("file", help="what all_reduce_perf printed; - for the standard input")
+    sub.add_argument("--collective", help=f"where the file does not say: {', '.join(COLLECTIVES)}")
+    sub.add_argument("--ranks", help="where the file does not say")
     return top
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .algebra import ceil, maximum, minimum
-from .tape import Namespace, inputs
+from .tape import Namespace, Tape, inputs
 
 
 @dataclass(frozen=True)
@@ -129,3 +129,38 @@ def layouts(q, limits=None, tally=None, rules=RULES):
         found = {k: x[keep] for k, x in found.items()}
         size = int(keep.sum())
     return found
+
+
+def javascript():
+    """The rules and the enumeration as JavaScript, from the same expressions in the same order.
+
+    RULES     {name: {holds(q), sentence(q)}}, those that are synonyms' too
+    layouts   (q, limits, visit): calls visit(q) with every legal layout's letters written into q
+    """
+    def rule(r):
+        law = Tape([r.holds(Namespace())])
+        sentence = r.sentence(Namespace("q.")).replace("ceil(", "Math.ceil(")
+        return f"{r.name}:{{holds:({{{','.join(law.inputs)}}})=>({law.javascript()})({','.join(law.inputs)})[0],sentence:q=>`{sentence}`}}"
+
+    known = set().union(*(r.letters for r in RULES)) - {*DEGREES, *CHOICES}                 # of the job
+    lines, asked, depth = [], set(), 0
+    for name, how, of in AXES:
+        if how == "follows":
+            follow = Tape([of(Namespace())])
+            lines.append(f"q.{name}=(({{{','.join(follow.inputs)}}})=>({follow.javascript()})({','.join(follow.inputs)})[0])(q);"
+                         f"if(!allowed('{name}',q.{name}))continue;")
+        else:
+            options = f"{'divisors' if how == 'divisors' else 'upto'}(q.{of})"
+            lines.append(f"for(const v of {options}){{if(!allowed('{name}',v))continue;q.{name}=v;")
+            depth += 1
+        known.add(name)
+        for r in RULES:
+            if r.name not in asked and r.letters <= known:
+                asked.add(r.name)
+                lines.append(f"if(!RULES.{r.name}.holds(q))continue;")
+    return (f"const RULES={{{','.join(map(rule, RULES + SYNONYMS))}}};\n"
+            "const divisors=n=>{const low=[],high=[];for(let k=1;k*k<=n;k++)if(n%k===0){low.push(k);if(k*k<n)high.unshift(n/k);}"
+            "return n?low.concat(high):[1];};\nconst upto=n=>Array.from({length:n},(_,k)=>k+1);\n"
+            "function layouts(q,limits,visit){const allowed=(k,v)=>!(k in limits)||limits[k].includes(v);\n"
+            + "\n".join(lines) + "visit(q);" + "}"*depth + "}\n")
+

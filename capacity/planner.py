@@ -75,6 +75,9 @@ class Candidate:
     score: float
     price: object = field(repr=False, compare=False)
 
+    def __str__(self):
+        return _degrees(self.layout)
+
     @property
     def devices(self):
         """Devices of the cluster."""
@@ -211,12 +214,15 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     job = _Job.of(model, cluster, batch, seq_len, objective, share, keep, prune, failures, tokens, deadline, progress, options, limits)
     sizes = [cluster.devices] if devices is None else sorted({devices} if isinstance(devices, Real) else set(devices))
     specs.at_least(1, **{f"devices[{k}]": n for k, n in enumerate(sizes)})
+    padded = job.padded(*sizes)
+    notes = () if padded is model else (
+        f"Vocabulary padded from {model.vocab:,} to {padded.vocab:,}, so that every tensor degree divides it.",)
+    job = replace(job, model=padded)
     found = [job.search(n) for n in sizes]
     candidates = sorted(itertools.chain(*(f.best for f in found)), key=lambda c: (c.score, c.memory))[:keep]
     front = _front(list(itertools.chain(*(f.front for f in found))))
-    notes = tuple(dict.fromkeys(note for f in found for note in f.notes))
     why = notes if candidates else _why(job, sizes, found) + notes
-    return Plan(model=found[0].model, batch=job.batch, seq_len=seq_len, objective=objective, candidates=tuple(candidates),
+    return Plan(model=padded, batch=job.batch, seq_len=seq_len, objective=objective, candidates=tuple(candidates),
                 front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
                 fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
 
@@ -225,13 +231,11 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
 @dataclass(frozen=True, kw_only=True)
 class _Found:
     """The answer for one number of devices. least: the smallest memory of any legal layout, None if it was not looked for."""
-    model: Transformer
     best: list
     front: list
     legal: int
     priced: int
     fits: int
-    notes: tuple
     least: float | None
 
 
@@ -268,8 +272,8 @@ class _Job:
             raise ValueError(f"share = {share!r}; allowed: above 0 and at most 1")
         specs.at_least(1, keep=keep)
         batch = sequences(batch, seq_len)
-        if (deadline is None) != (tokens is None):
-            raise ValueError(f"tokens = {tokens!r}, deadline = {deadline!r}; allowed: both, or neither")
+        if deadline is not None and tokens is None:
+            raise ValueError(f"deadline = {deadline!r} without tokens; allowed: both, or tokens alone")
         specs.at_least(1, tokens=tokens, deadline=deadline)
         known = dict.fromkeys((*DEGREES, *CHOICES))
         for name in limits:
@@ -278,6 +282,10 @@ class _Job:
         for name, x in limits.items():
             if not x or not all(isinstance(k, Real) for k in x):
                 raise ValueError(f"{name} = {x!r}; allowed: a number, or numbers")
+            least, most = {"recompute": (0, 1), "zero": (0, 3), "sequence_parallel": (0, 1)}.get(name, (1, math.inf))
+            if not all(least <= k <= most and (name == "recompute" or k == int(k)) for k in x):
+                raise ValueError(f"{name} = {x!r}; allowed: {'shares' if name == 'recompute' else 'whole numbers'} from {least}"
+                                 + (f" to {most}" if most < math.inf else ""))
         for name in options or {}:
             specs.pick(dict.fromkeys(list(inspect.signature(estimate).parameters)[4:]), name, "option")
         return cls(model=model, cluster=cluster, batch=batch, seq_len=int(seq_len), objective=objective, share=share, keep=keep,
@@ -287,22 +295,19 @@ class _Job:
     def letters(self, devices, model=None):
         return letters(model or self.model, devices=devices, batch=self.batch, seq_len=self.seq_len)
 
-    def padded(self, devices):
+    def padded(self, *sizes):
         """The model, with a vocabulary that every tensor degree of the search divides."""
-        q, rules = self.letters(devices), [rule for rule in RULES if rule.name in ("heads", "kv_heads", "ffn")]
-        degrees = [tp for tp in divisors(devices) if tp in self.limits.get("tp", (tp,))
+        rules = [rule for rule in RULES if rule.name in ("heads", "kv_heads", "ffn")]
+        degrees = [tp for n in sizes for tp in divisors(n) if tp in self.limits.get("tp", (tp,))
                    and all(rule.holds(letters(self.model, tp=tp)) for rule in rules)]
         multiple = math.lcm(*degrees)
-        vocab = -(-q.vocab//multiple)*multiple
-        return self.model if vocab == q.vocab else replace(self.model, vocab=vocab)
+        vocab = -(-self.model.vocab//multiple)*multiple
+        return self.model if vocab == self.model.vocab else replace(self.model, vocab=vocab)
 
     def search(self, devices, *, least=False):
         """The _Found of one number of devices; `least` to look for the least memory too."""
         model, cluster = self.padded(devices), self.cluster if devices == self.cluster.devices else self.cluster.sized(devices)
-        notes = () if model is self.model else (
-            f"Vocabulary padded from {self.model.vocab:,} to {model.vocab:,}, so that every tensor degree divides it.",)
-        rows = layouts(self.letters(devices, model), self.limits)
-        return _Search(self, model, cluster, rows, least).run(notes)
+        return _Search(self, model, cluster, layouts(self.letters(devices, model), self.limits), least).run()
 
     def price(self, model, cluster, layout):
         return estimate(model, cluster, layout, self.seq_len, **self.options)
@@ -375,7 +380,7 @@ class _Search:
         self.priced = self.fits = 0
         self.least = np.inf
 
-    def run(self, notes):
+    def run(self):
         job = self.job
         if self.legal:
             steps = self.steps()
@@ -388,8 +393,8 @@ class _Search:
                 if job.progress:
                     job.progress(done, self.size)
         found = [[self.candidate(row) for row in rows] for rows in (self.top, self.front)]
-        return _Found(model=self.model, best=found[0], front=found[1], legal=self.legal, priced=self.priced, fits=self.fits,
-                      notes=notes, least=float(self.least) if self.look and self.legal else None)
+        return _Found(best=found[0], front=found[1], legal=self.legal, priced=self.priced, fits=self.fits,
+                      least=float(self.least) if self.look and self.legal else None)
 
     def steps(self):
         """`estimate`, recorded for each pair; degrees that are the same in all rows are numbers."""

@@ -191,6 +191,36 @@ class Tape:
         exec(self.source, scope)
         return scope["program"]
 
+    def javascript(self, *stages):
+        """The program as JavaScript: a function that takes the inputs of the first stage and returns one of the next's.
+
+        stages   names of inputs, those first that change least; all at once by default. The last function returns an array
+                 of the results. What an earlier stage knows is worked out there, once.
+        """
+        stages = stages or (self.inputs,)
+        place = {name: k for k, names in enumerate(stages) for name in names}
+        if unknown := [name for name in self.inputs if name not in place]:
+            raise ValueError(f"stages lack {', '.join(unknown)}; allowed: every input")
+        at, names, lines = {}, {}, [[] for _ in stages]
+
+        def text(x):
+            if type(x) is Node:
+                return names[x]
+            return str(x).lower() if isinstance(x, bool) else str(int(x)) if x == int(x) else repr(float(x))
+
+        for node in self.order:
+            if node.op == "in":
+                names[node], at[node] = node.args[0], place[node.args[0]]
+            else:
+                at[node] = max([at[a] for a in node.args if type(a) is Node], default=0)
+                names[node] = f"{'abcdefgh'[at[node]]}{len(lines[at[node]])}_"
+                lines[at[node]].append(f"{names[node]}={_script(node.op, [text(a) for a in node.args])}")
+        body = f"return [{','.join(map(text, self.outputs))}]"
+        for inputs_, known in reversed(list(zip(stages, lines))):
+            constants = f"const {','.join(known)};" if known else ""
+            body = f"return ({','.join(inputs_)})=>{{{constants}{body}}}"
+        return body.removeprefix("return ")
+
     def run(self, **values):
         """The results for these values of the inputs: arrays that broadcast, or numbers."""
         return self.program(*[values[name] for name in self.inputs])
@@ -210,6 +240,20 @@ class Tape:
                 found[node] = np.maximum(lo, _ends(_interval("/", [found[a] if type(a) is Node else a for a in least]))[0]), hi
         ends = [_ends(found[n] if type(n) is Node else n) for n in self.outputs]
         return [(lo - SLACK*abs(lo), hi + SLACK*abs(hi)) for lo, hi in ends]
+
+
+def _script(op, args):
+    """An operation in JavaScript."""
+    if op in BINARY and op != "//":
+        return args[0] + {"==": "===", "!=": "!==", "&": "&&", "|": "||"}.get(op, op) + args[1]
+    if op == "//":
+        return f"Math.floor({args[0]}/{args[1]})"
+    if op == "where":
+        return f"{args[0]}?{args[1]}:{args[2]}"
+    name = {"**": "pow", "maximum": "max", "larger": "max", "minimum": "min"}.get(op, op)
+    if op != "**" and op not in MONOTONE:
+        raise NotImplementedError(f"{op} has no JavaScript")
+    return f"Math.{name}({','.join(args)})"
 
 
 def _rounded_up(node):

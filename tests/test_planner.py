@@ -80,6 +80,23 @@ def test_the_enumeration_is_check():
         assert sorted(found) == sorted(want) and len(set(found)) == len(found) > 50
 
 
+def test_a_page_goes_through_the_same_layouts():
+    """The loops that JavaScript gets, printed from the same table: all degrees, in the same order."""
+    from capacity.legality import javascript
+    from javascript import run
+    mixtral = replace(model("mixtral-8x7b"), layers=6)
+    for shape, devices, batch, seq_len, limits in ((SMALL, 16, 24, 4096, {}), (mixtral, 16, 32, 2048, {}), (LARGE, 256, 512, 8192, {}),
+                                                   (SMALL, 64, 96, 3000, dict(tp=[2, 4], chunks=[1], dp=[8]))):
+        q = letters(shape, devices=devices, batch=batch, seq_len=seq_len)
+        rows = layouts(q, limits)
+        found = run(f"{javascript()} const found = []; layouts(data.q, data.limits, q => found.push({json.dumps(DEGREES)}.map(k => q[k]))); return found;",
+                    dict(q=vars(q), limits=limits))
+        assert found == np.stack([rows[k] for k in DEGREES], 1).tolist() and len(found) > 5
+    bad = dict(vars(q), dp=3, tp=3, pp=2, cp=1, ep=1, chunks=1, microbatch=1, zero=0, sequence_parallel=0)
+    said = run(f"{javascript()} return Object.values(RULES).filter(r => !r.holds(data)).map(r => r.sentence(data));", bad)
+    assert tuple(said) == broken(letters(shape, **{k: v for k, v in bad.items() if k not in vars(letters(shape))}))
+
+
 # --- the search against everything there is
 
 def problem(seed):
@@ -199,6 +216,11 @@ def test_a_vocabulary_is_padded_and_said():
     found = plan(model("gpt3-175b"), cluster("dgx-a100", 64), 64, 2048, devices=64, share=1, recompute=1)
     assert found.model.vocab == 50272 and "padded from 50,257 to 50,272" in found.why[0]
     assert plan(LARGE, cluster("dgx-h100", 64), 64, 4096).model is LARGE
+    odd = replace(SMALL, vocab=50257, heads=24, kv_heads=24, hidden=3072, ffn=9216)
+    both = plan(odd, cluster("dgx-h100", 24), 96, 4096, devices=(16, 24))
+    assert both.model.vocab % 24 == 0 and len({c.devices for c in both.front}) == 2
+    assert all(c.layout.check(both.model, c.cluster, 4096) == () for c in both.candidates + both.front)
+    assert plan(SMALL, cluster("dgx-h100", 64), 64, 8192, tokens=1e12).tokens == 1e12
 
 
 @pytest.mark.parametrize("batch, seq_len, n", [(512, 8192, 512), ("512", 8192, 512), ("4M", 8192, 512), ("4M tokens", 8192, 512),
@@ -218,7 +240,8 @@ def test_a_bad_batch_is_refused(batch):
     (dict(tpp=8), "unknown limit 'tpp'; close matches: tp"), (dict(objective="speed"), "unknown objective 'speed'"),
     (dict(share=0), "share = 0; allowed: above 0"), (dict(tp=()), r"tp = \(\); allowed"), (dict(tp="8"), "tp = .*allowed: a number"),
     (dict(objective="goodput"), "failures = None; allowed for goodput"), (dict(options=dict(formt="fp8")), "close matches: format"),
-    (dict(tokens=1e12), "deadline = None; allowed: both"), (dict(keep=0), "keep = 0"), (dict(devices=12), "whole nodes of 8")])
+    (dict(deadline=1e6), "deadline = 1000000.0 without tokens"), (dict(recompute=2), "recompute = .2,.; allowed: shares from 0 to 1"),
+    (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "whole nodes of 8")])
 def test_a_bad_argument_is_named(change, words):
     with pytest.raises(ValueError, match=words):
         plan(SMALL, cluster("dgx-h100", 16), 64, 4096, **change)
