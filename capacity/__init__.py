@@ -39,13 +39,8 @@ _HOME = {
              "refused_rows", "scaling_runs"],
     "protocol": ["Bench"],
     "planner": ["Candidate", "Failures", "Plan", "plan"],
-<<<<<<< HEAD
-    "fits": ["Surface", "bootstrap", "fit_loss_surface", "isoflop_vertex"],
-=======
     "launch": ["launch_options"],
-    "runs": ["MemoryRun", "PublishedRun", "memory_runs", "published_rows", "published_runs", "scaling_runs"],
     "fits": ["FittedLink", "Surface", "bootstrap", "fit_link", "fit_loss_surface", "isoflop_vertex"],
->>>>>>> planner
     "pictures.plot": ["COLOR", "figure", "figure_style"],
     "pictures.explorer": ["Axis", "Slider", "Y", "explore"],
     "pictures.player": ["stepper"],

@@ -7,15 +7,9 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1]/"capacity"
 LANGUAGE = ["units", "algebra", "notation", "js", "tape", "grammar"]           # what may be said
 ORDER = [LANGUAGE, ["formulas", "specs"],                              # sentences, data
-<<<<<<< HEAD
-         ["hardware", "transformer", "legality", "layout", "stack", "placement", "runs"],        # nouns
+         ["hardware", "transformer", "huggingface", "legality", "layout", "stack", "placement", "runs"],        # nouns
          ["footprint", "step", "fits", "protocol"],                      # verbs
-         ["planner", "cli", "__main__"]]                                  # doors, which may show pictures
-=======
-         ["hardware", "transformer", "huggingface", "legality", "layout", "placement", "runs"],        # nouns
-         ["footprint", "step", "fits"],                                   # verbs
-         ["planner", "launch", "cli", "__main__"]]                                  # doors, which may show pictures
->>>>>>> planner
+         ["planner", "launch", "cli", "__main__"]]                        # doors, which may show pictures
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE/"__init__.py")
 
 
