@@ -1,7 +1,8 @@
-"""Functions that mean the same thing for numbers, numpy arrays and sympy symbols.
+"""Functions that mean the same thing for numbers, numpy arrays and symbols.
 
 Everything else a formula needs (+ - * / ** and comparisons) Python already dispatches.  Formulas import
-from here, never from `math`.  sympy is not imported until somebody else has imported it.
+from here, never from `math`.  sympy is not imported until somebody else has imported it; other kinds of
+symbols `register`.
 """
 import math
 import sys
@@ -10,10 +11,22 @@ from fractions import Fraction
 import numpy as np
 
 
+_KINDS = {}
+
+
+def register(kind, call):
+    """Make objects of class `kind` symbols: call(name, *arguments) is what a function of this module returns for them.
+
+    The class has the operators of Python, and the attributes by which the package asks a symbol for its domain:
+    is_Boolean, is_number, is_comparable, is_negative, is_extended_real.
+    """
+    _KINDS[kind] = call
+
+
 def is_symbolic(x):
-    """Whether x is a sympy object; False, at no cost, while sympy has not been imported."""
+    """Whether x is a sympy object or of a registered kind; while sympy has not been imported, it is not asked."""
     sympy = sys.modules.get("sympy")
-    return sympy is not None and isinstance(x, sympy.Basic)
+    return type(x) in _KINDS or sympy is not None and isinstance(x, sympy.Basic)
 
 
 def _generic(name, doc, scalar, array, symbolic):
@@ -21,6 +34,9 @@ def _generic(name, doc, scalar, array, symbolic):
     def f(*xs):
         if all(type(x) in (float, int, bool, Fraction) for x in xs):
             return scalar(*xs)
+        for x in xs:
+            if type(x) in _KINDS:
+                return _KINDS[type(x)](name, *xs)
         if any(map(is_symbolic, xs)):
             return symbolic(sys.modules["sympy"])(*xs)
         return array(*xs)
@@ -61,6 +77,8 @@ sqrt = _generic("sqrt", "Square root.", math.sqrt, np.sqrt, lambda s: s.sqrt)
 ceil = _generic("ceil", "Smallest integer not below x.", math.ceil, np.ceil, lambda s: s.ceiling)
 floor = _generic("floor", "Largest integer not above x.", math.floor, np.floor, lambda s: s.floor)
 maximum = _generic("maximum", "The larger of two.", max, np.maximum, lambda s: s.Max)
+larger = _generic("larger", "`maximum` that leaves two expressions side by side: which one it is can take sympy minutes.",
+                   max, np.maximum, lambda s: lambda a, b: s.Max(a, b, evaluate=False))
 minimum = _generic("minimum", "The smaller of two.", min, np.minimum, lambda s: s.Min)
 where = _generic("where", "x where the condition holds, else y.",
                  lambda condition, x, y: x if condition else y, np.where, _piecewise)

@@ -1,4 +1,4 @@
-"""Fits of scaling laws to measured losses, with the intervals that belong to them.
+"""Fits of scaling laws to measured losses, with the intervals that belong to them; of a link to measured messages.
 
     fit = fit_loss_surface(params, tokens, loss)           # L_inf + A_Psi/params**a_Psi + A_D/tokens**a_D
     bootstrap(fit_loss_surface, params, tokens, loss)      # the same for resampled runs: one row a resample
@@ -6,9 +6,12 @@
 The law's formula is `capacity.loss_surface`; here it is only fitted.
 """
 import itertools
+import re
 from typing import NamedTuple
 
 import numpy as np
+
+from .formulas import message_time, ring_all_gather_time, ring_all_reduce_time
 
 
 class Surface(NamedTuple):
@@ -106,3 +109,77 @@ def _positive(name, values):
     if values.ndim != 1 or not (values > 0).all():
         raise ValueError(f"{name} = {values!r}; allowed: an array of numbers above 0, one for each run")
     return values
+
+
+# ---- a link from the output of nccl-tests -----------------------------------------------------
+COLLECTIVES = {"all_reduce": ring_all_reduce_time, "all_gather": ring_all_gather_time, "reduce_scatter": ring_all_gather_time,
+               "alltoall": ring_all_gather_time, "sendrecv": message_time}       # n/P to each other rank in turn: as long
+UNITS = dict(us=1e-6, ms=1e-3, s=1.0)
+
+
+class FittedLink(NamedTuple):
+    """What a fit of alpha and beta to measured collectives found.
+
+    alpha, beta   seconds, bytes per second, in the formula of `collective` on `ranks` ranks
+    bytes, seconds, fitted   arrays: the rows that were fitted, their times, the times that the fit gives
+    spread        root of the mean square of log(fitted/seconds)
+    """
+    collective: str
+    ranks: int
+    alpha: float
+    beta: float
+    bytes: np.ndarray
+    seconds: np.ndarray
+    fitted: np.ndarray
+    spread: float
+
+
+def read_nccl_tests(text):
+    """(collective or None, ranks or None, bytes, seconds) of the output of one run of nccl-tests, out of place.
+
+    ValueError where no row of results stands in it.
+    """
+    named = re.search(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|sendrecv)_perf\b", text)
+    ranks = set(re.findall(r"^#\s+Rank\s+(\d+)\b", text, re.M))
+    unit = re.search(r"^#\s+\(B\)\s.*?\((us|ms|s)\)", text, re.M)
+    head = re.search(r"^#\s+(size\s+count\b.*)$", text, re.M)
+    at = (head[1].split() if head else "size count type redop root time".split()).index("time")
+    rows = [row.split() for row in text.splitlines() if re.match(r"\s*\d+\s+\d+\s+[a-z]\w+\s", row)]
+    rows = [(float(row[0]), float(row[at])*UNITS[unit[1] if unit else "us"]) for row in rows
+            if int(row[0]) and len(row) > at and re.fullmatch(r"\d+(\.\d+)?", row[at])]
+    sizes, times = map(list, zip(*rows)) if rows else ([], [])
+    if not sizes:
+        raise ValueError("no row of results; allowed: the output of nccl-tests, rows such as "
+                         "'1048576  262144  float  sum  -1  61.2  17.1  30.0  0'")
+    return named and named[1], len(ranks) or None, np.array(sizes), np.array(times)
+
+
+def fit_link(text, collective=None, ranks=None):
+    """The FittedLink of the output of nccl-tests: alpha and beta with the least relative squared error.
+
+    collective, ranks   where the output does not say them: one of COLLECTIVES, at least 2
+    The time of a formula is linear in alpha and in 1/beta, so this is one least-squares problem with both at least 0.
+    ValueError for an unknown collective, too few ranks, fewer than three sizes, or times that no such link has.
+    """
+    from scipy.optimize import nnls
+    from .specs import pick
+    said, counted, sizes, seconds = read_nccl_tests(text)
+    collective, ranks = collective or said, ranks or counted
+    if collective is None:
+        raise ValueError(f"collective = None, and the output does not say; allowed: {', '.join(COLLECTIVES)}")
+    formula = pick(COLLECTIVES, collective, "collective")
+    if ranks is None or ranks < 2:
+        raise ValueError(f"ranks = {ranks!r}{'' if counted else ', and the output does not say'}; allowed: at least 2")
+    if (n := len(set(sizes))) < 3:
+        raise ValueError(f"{n} sizes of message; allowed: at least 3")
+    given = {"P": ranks} if "P" in formula.units else {}
+    per_alpha = formula(n=sizes, alpha=1.0, beta=1e300, **given)*np.ones(len(sizes))
+    per_byte = formula(n=sizes, alpha=0.0, beta=1.0, **given)
+    scale = np.array([per_alpha.mean(), per_byte.mean()])/seconds.mean()
+    (alpha, inverse), _ = nnls(np.stack([per_alpha/scale[0], per_byte/scale[1]], 1)/seconds[:, None], np.ones(len(sizes)))
+    alpha, inverse = alpha/scale[0], inverse/scale[1]
+    if not inverse > 0:
+        raise ValueError("the times do not grow with the bytes: no bandwidth fits them; allowed: larger messages too")
+    fitted = formula(n=sizes, alpha=alpha, beta=1/inverse, **given)
+    return FittedLink(collective, ranks, float(alpha), float(1/inverse), sizes, seconds, fitted,
+                      float(np.sqrt(np.mean(np.log(fitted/seconds)**2))))

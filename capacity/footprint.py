@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from . import specs
-from .algebra import ceil, floor, is_symbolic, maximum, minimum, where
+from .algebra import ceil, floor, larger, maximum, minimum, where
 from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered_bytes, in_flight_chunks,
                        logit_bytes, model_state_bytes, padded_copies, recompute_bytes, routed_working_bytes,
                        score_bytes_per_layer)
@@ -236,7 +236,7 @@ class Footprint:
     @functools.cached_property
     def total(self):
         """Bytes of the greatest instant."""
-        return functools.reduce(_greater, [instant.total for instant in self.instants])
+        return functools.reduce(larger, [instant.total for instant in self.instants])
 
     @functools.cached_property
     def parts(self):
@@ -247,7 +247,7 @@ class Footprint:
             higher = other.total > top
             parts = {name: parts[name] if parts[name] is other.parts[name] else where(higher, other.parts[name], parts[name])
                      for name in PARTS}
-            top = _greater(top, other.total)
+            top = larger(top, other.total)
         return specs.Facts(parts)
 
     @property
@@ -437,14 +437,6 @@ class _Stage:
         lay, k = self.lay, self.kernels
         whole = minimum(lay.seq_ranks - 1, 1)*2*self.tokens*self.model.hidden
         return k.workspace*(1 + minimum(self.sparse, 1)*k.streams) + self.last*(k.head_workspace + whole)
-
-
-def _greater(a, b):
-    """The larger of two; of two expressions without asking sympy which one it is, which can take minutes."""
-    if is_symbolic(a) or is_symbolic(b):
-        from sympy import Max
-        return Max(a, b, evaluate=False)
-    return maximum(a, b)
 
 
 def _is(value, number):

@@ -5,7 +5,7 @@ Sizes are bytes, rates bytes or FLOP per second, bandwidths those of one device 
 import functools
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any
 
@@ -29,6 +29,7 @@ class Accelerator(specs.Entry):
                the reference system
     units      processors (SMs, compute units), each doing `per_clock` dense 16-bit FLOP a clock
     clock      Hz at which units*per_clock*clock is the dense 16-bit peak
+    like       key of the accelerator whose measured share of the peak is assumed where none was measured
 
     Fields may be numbers, arrays or symbols, and are None where no document gives the value. Raises
     TypeError without a source, ValueError for a negative size; both name the field.
@@ -43,6 +44,7 @@ class Accelerator(specs.Entry):
     units: Any = field(default=None, repr=False)
     per_clock: Any = field(default=None, repr=False)
     clock: Any = field(default=None, repr=False)
+    like: str = field(default="", repr=False)
 
     def __post_init__(self):
         super().__post_init__()
@@ -97,14 +99,17 @@ class Level:
     """One level of a cluster: groups of `devices`, all inner groups included, joined by `link`.
 
     `oversubscription` says how many times less than its link a device gets when all of them talk
-    across this level at once. Raises ValueError where either is below 1.
+    across this level at once; `axes` how many axes a torus has, along each of which a device has two
+    such links, and 0 stands for a switch. Raises ValueError where one is too small.
     """
     devices: Any
     link: PublishedLink
     oversubscription: Any = 1
+    axes: int = 0
 
     def __post_init__(self):
         specs.at_least(1, devices=self.devices, oversubscription=self.oversubscription)
+        specs.at_least(0, axes=self.axes)
 
     @property
     def bandwidth(self):
@@ -197,20 +202,24 @@ def cluster(name, devices=None):
     return found if devices is None else found.sized(devices)
 
 
+SIZES = dict(                            # dimension of each field that is a quantity, by kind of entry
+    accelerators=dict(memory="memory", bandwidth="bandwidth", scale_up="bandwidth", nic="bandwidth", clock="frequency",
+                      dense="rate", sparse="rate", measured="rate"),
+    links=dict(alpha="time", beta="bandwidth", measured="bandwidth"))
+
+
 @functools.cache
 def accelerators():
     """Every Accelerator of specs/accelerators.toml by its name."""
-    sizes = dict(memory="memory", bandwidth="bandwidth", scale_up="bandwidth", nic="bandwidth",
-                 clock="frequency", dense="rate", sparse="rate", measured="rate")
-    return specs.Facts({key: Accelerator(key=key, **_numbers("accelerators", key, sizes))
-                        for key in specs.read("accelerators")})
+    return specs.Facts({key: Accelerator(key=key, **_numbers("accelerators", f"accelerators.toml: {key}", entry))
+                        for key, entry in specs.read("accelerators").items()})
 
 
 @functools.cache
 def links():
     """Every PublishedLink of specs/links.toml by its name."""
-    sizes = dict(alpha="time", beta="bandwidth", measured="bandwidth")
-    return specs.Facts({key: PublishedLink(key=key, **_numbers("links", key, sizes)) for key in specs.read("links")})
+    return specs.Facts({key: PublishedLink(key=key, **_numbers("links", f"links.toml: {key}", entry))
+                        for key, entry in specs.read("links").items()})
 
 
 @functools.cache
@@ -222,11 +231,54 @@ def clusters():
     return specs.Facts({key: build(key, **entry) for key, entry in specs.read("clusters").items()})
 
 
-def _numbers(kind, key, sizes):
-    """An entry whose texts have become numbers; `sizes` gives the dimension of each such field."""
+def clusters_from_toml(path):
+    """The Clusters of a file in the form of specs/clusters.toml, by name.
+
+    `device` may be a table in the form of specs/accelerators.toml instead of a name, a level's `link` one in the form of
+    specs/links.toml; `name`, `source` and `read` may be left out. ValueError with file, entry and field for what is wrong.
+    """
+    import tomllib
+    from pathlib import Path
+    try:
+        entries = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+    def thing(kind, make, known, value, where):
+        if not isinstance(value, dict):
+            return known(value)
+        return _made(make, where, dict(name=where, source=str(path)) | _numbers(kind, where, value))
+
+    def build(key, entry):
+        where = f"{path}: {key}"
+        if not isinstance(entry, dict) or "device" not in entry or not entry.get("levels"):
+            raise ValueError(f"{where}: allowed: a table with device and levels, as in specs/clusters.toml")
+        levels = [_made(Level, f"{where}.levels", level | {
+            "link": thing("links", PublishedLink, link, level.get("link", ""), f"{where}.link")}) for level in entry["levels"]]
+        device = thing("accelerators", Accelerator, accelerator, entry["device"], f"{where}.device")
+        return _made(Cluster, where, dict(name=key, source=str(path)) | entry | dict(key=key, device=device, levels=tuple(levels)))
+
+    return specs.Facts({key: build(key, entry) for key, entry in entries.items()})
+
+
+def _made(make, where, fields_):
+    """An entry of these fields; ValueError that begins with `where` for unknown ones, missing ones and wrong values."""
+    known = {f.name: f for f in fields(make)}
+    for name in fields_:
+        try:
+            specs.pick(known, name, "field")
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+    try:
+        return make(**fields_)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{where}: {str(error).replace(f'{make.__name__}.__init__()', make.__name__)}") from None
+
+
+def _numbers(kind, where, entry):
+    """An entry whose texts have become numbers, by SIZES of its kind; `where` begins the error."""
     def number(value, name, dimension):
         if isinstance(value, dict):
             return {k: number(x, f"{name}.{k}", dimension) for k, x in value.items()}
-        return specs.quantity(value, dimension, f"{kind}.toml: {key}.{name}")
-    return {name: number(value, name, sizes[name]) if name in sizes else value
-            for name, value in specs.read(kind)[key].items()}
+        return specs.quantity(value, dimension, f"{where}.{name}")
+    return {name: number(value, name, SIZES[kind][name]) if name in SIZES[kind] else value for name, value in entry.items()}

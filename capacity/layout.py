@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from . import specs
+from . import legality, specs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,8 @@ class Layout:
     recompute  share of each layer's forward pass that is done again in the backward pass
     sequence_parallel   True where the tensor-parallel ranks also share what lies between matmuls
     scores     share of the attention scores kept for the backward pass; 0 for a fused kernel
+    shards     ranks that share one copy where zero shards anything, copies being all-reduced; None for all replicas
+    attention_recompute   share of attention's own two products that is done again; None for `recompute`
 
     Numbers may be arrays or symbols; `zero` and `sequence_parallel` are choices, and choices are
     Python. Raises ValueError, naming the field, for a count below 1, a share outside 0 to 1 or an
@@ -39,12 +41,15 @@ class Layout:
     recompute: Any = 0
     sequence_parallel: bool = False
     scores: Any = 0
+    shards: Any = None
+    attention_recompute: Any = None
 
     def __post_init__(self):
         specs.at_least(1, batch=self.batch, microbatch=self.microbatch, dp=self.dp, tp=self.tp,
-                       pp=self.pp, cp=self.cp, ep=self.ep, chunks=self.chunks)
-        specs.at_least(0, recompute=self.recompute, scores=self.scores)
-        for name, share in dict(recompute=self.recompute, scores=self.scores).items():
+                       pp=self.pp, cp=self.cp, ep=self.ep, chunks=self.chunks, shards=self.shards)
+        shares = {name: getattr(self, name) for name in ("recompute", "scores", "attention_recompute")}
+        specs.at_least(0, **shares)
+        for name, share in shares.items():
             if isinstance(share, (Real, np.ndarray)) and np.any(share > 1):
                 raise ValueError(f"{name} = {share!r}; allowed: a share from 0 to 1")
         if type(self.zero) is not int or not 0 <= self.zero <= 3:
@@ -73,66 +78,40 @@ class Layout:
         return self.dp*self.cp*self.tp/self.ep
 
     @property
+    def shard_ranks(self):
+        """Ranks that share one copy of what `zero` shards."""
+        return self.replicas if self.shards is None else self.shards
+
+    @property
     def weight_ranks(self):
         """Ranks that share one part's weights."""
-        return self.replicas if self.zero >= 3 else 1
+        return self.shard_ranks if self.zero >= 3 else 1
 
     @property
     def grad_ranks(self):
         """Ranks that share one part's gradients."""
-        return self.replicas if self.zero >= 2 else 1
+        return self.shard_ranks if self.zero >= 2 else 1
 
     @property
     def optimizer_ranks(self):
         """Ranks that share one part's optimizer state."""
-        return self.replicas if self.zero >= 1 else 1
+        return self.shard_ranks if self.zero >= 1 else 1
 
     @property
     def seq_ranks(self):
         """Ranks that share the activations between matmuls."""
         return self.tp if self.sequence_parallel else 1
 
-    def check(self, model, cluster):
+    def check(self, model, cluster, seq_len=None):
         """The reasons this layout is illegal for model and cluster, as sentences; () if none.
 
+        With a length, the rules that need one are asked too; all of them stand in `capacity.legality`.
         For a layout, a model and a cluster of numbers; raises TypeError for arrays and symbols.
         """
         if not self._is_of_numbers(model, cluster):
             raise TypeError("check() judges one layout of numbers, not arrays or symbols")
-        wrong = []
-
-        def demand(holds, sentence):
-            if not holds:
-                wrong.append(sentence)
-
-        demand(self.devices == cluster.devices,
-               f"dp*cp*tp*pp = {self.dp}*{self.cp}*{self.tp}*{self.pp} is {self.devices}, and "
-               f"the cluster has {cluster.devices} devices.")
-        demand(self.batch % (self.dp*self.microbatch) == 0,
-               f"A batch of {self.batch} sequences does not divide into {self.dp} ranks times "
-               f"micro-batches of {self.microbatch}.")
-        demand(model.heads % self.tp == 0,
-               f"{model.heads} attention heads do not divide over tp = {self.tp}.")
-        demand(max(model.kv_heads, self.tp) % min(model.kv_heads, self.tp) == 0,
-               f"{model.kv_heads} key-value heads and tp = {self.tp}: neither divides the other.")
-        demand(model.ffn % self.tp == 0,
-               f"A feed-forward width of {model.ffn} does not divide over tp = {self.tp}.")
-        demand(model.vocab % self.tp == 0,
-               f"A vocabulary of {model.vocab} does not divide over tp = {self.tp}; padded to "
-               f"{-(-model.vocab//self.tp)*self.tp} it does.")
-        demand(model.layers >= self.pp*self.chunks,
-               f"{model.layers} layers are too few for pp*chunks = {self.pp*self.chunks} "
-               "pieces.")
-        demand(self.chunks == 1 or self.pp > 1,
-               f"chunks = {self.chunks} needs a pipeline to interleave, and pp is 1.")
-        demand(self.chunks == 1 or self.microbatches % self.pp == 0,
-               f"chunks = {self.chunks} interleaves groups of pp = {self.pp} micro-batches, and "
-               f"{self.microbatches:g} are no multiple of {self.pp}.")
-        demand(self.dp*self.cp*self.tp % self.ep == 0,
-               f"ep = {self.ep} does not divide dp*cp*tp = {self.dp*self.cp*self.tp}.")
-        demand(self.ep == 1 or model.experts is not None and model.experts.count % self.ep == 0,
-               f"ep = {self.ep} does not divide the experts of {model.name or 'the model'}.")
-        return tuple(wrong)
+        length = {} if seq_len is None else {"seq_len": seq_len}
+        return legality.broken(legality.letters(model, devices=cluster.devices, **vars(self), **length))
 
     def demand_legal(self, model, cluster):
         """Raise ValueError with the sentences of `check` if this layout is illegal.

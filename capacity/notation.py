@@ -170,6 +170,15 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     shared_ffn=(r"H_{\mathrm{s}}", "width of all shared experts together"),
     end_params=(r"\Psi_{\mathrm{V}}", "parameters of the matrix at one end of the model"),
     attention_share=(r"\phi", "share of the scores' two products in the forward FLOP"),
+    # a step, predicted
+    attention_recompute=(r"r_{\mathrm{a}}", "share of attention's own two products that is done twice"),
+    visible_keys=(r"w_{\mathrm{s}}", "keys that a sliding window shows to a query"),
+    lanes=(r"n_{\mathrm{l}}", "members of a node that share out its traffic with others"),
+    layer_time=(r"\tau", "time of one layer on one micro-batch"),
+    head_time=(r"T_{\mathrm{V}}", "time of the output head on one micro-batch"),
+    stage_time=(r"T_{\mathrm{p}}", "time of one micro-batch on a stage, on average"),
+    balanced=(r"\chi_{\mathrm{b}}", "1 where layers are dealt by their cost, 0 where evenly"),
+    idle=(r"\chi_{\mathrm{i}}", "share of a pipeline's filling and draining that its schedule leaves"),
     # overlap
     forward=(r"T_{\mathrm{f}}", "time of the forward pass"),
     backward=(r"T_{\mathrm{b}}", "time of the backward pass"),
@@ -253,6 +262,15 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     spread=(r"\sigma_1", "standard deviation of a logarithm"),
     other_spread=(r"\sigma_2", "standard deviation of another, independent logarithm"),
     deviations=("z", "half-width of an interval, in standard deviations"),
+    # searching for a layout
+    chosen=(r"T", "time of a step under the layout that was chosen"),
+    best=(r"T^{\star}", "time of a step under the best layout"),
+    difference=(r"\Delta", "relative difference of two times"),
+    run_noise=(r"\sigma_{\mathrm{r}}", "standard deviation of one run's time, as a share of it"),
+    remaining=(r"T_{\mathrm{rest}}", "time that a run still takes"),
+    expected_maximum=("c_k", "mean of the largest of k standard normal numbers"),
+    trials=("k", "layouts that are tried"),
+    trial=("T_1", "time of one trial"),
     # offloading
     layer_compute=(r"T_{\mathrm{c}}", "time to compute a layer"),
     layer_transfer=(r"T_{\mathrm{t}}", "time to move a layer"),

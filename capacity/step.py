@@ -5,32 +5,26 @@ says which, over which ranks, and what hides behind what.
 """
 import functools
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from . import specs
-from .algebra import ceil, maximum, minimum
+from .algebra import maximum, minimum
 from .footprint import Footprint, Policy, memory
-from .formulas import (activation_bytes_per_layer, activation_traffic, combined_spread,
-                       interval_factor, message_time, model_flops_utilization, model_state_bytes,
-                       overlapped_step_time, pipeline_bubble, roofline_time, score_bytes_per_layer,
-                       train_flops_per_token, training_time, two_level_all_reduce_time)
+from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, interval_factor, logit_traffic,
+                       model_flops_utilization, model_state_bytes, nonlinear_bytes, sliding_context,
+                       stage_bound, stage_message_time, stored_score_traffic, streamed_bytes, train_flops_per_token,
+                       trained_attention_flops, trained_product_flops, two_level_gather_time, uneven_factor)
 from .hardware import Cluster
 from .layout import Layout
+from .stack import NARROW, SLOW_HEADS, Stack, calibration, constants as fitted, rates
 from .transformer import Transformer
 
-CAUSES = ("matmul", "attention", "pointwise", "update", "tensor", "context", "pipeline", "bubble",
-          "data")
-NARROW = "fp8", "fp4", "int8"                             # formats in which attention is not computed
-
-# Fitted in chapter 6 to one library's published runs, A100s and H100s pooled, and judged there on
-# the others'. H100s alone reach less.
-MATMUL = 0.75             # share of the measured matmul ceiling that products with weights reach
-ATTENTION = 0.25          # the same for attention's two products, masked pairs not counted
-COMPUTE_SPREAD = 0.16     # a spread is the standard deviation of a logarithm
-# Not fitted.
-NETWORK = 0.82            # 370 of 450 GB/s, a large ring on NVLink 4; assumed of every link
-NETWORK_SPREAD = 0.40     # assumed: right within a factor of 1.5
-LIBRARY_SPREAD = 0.15     # assumed, other libraries' runs in sight: one is better all the time
+CAUSES = ("matmul", "experts", "attention", "pointwise", "head", "update", "fixed", "tensor", "context", "all_to_all",
+          "routing", "pipeline", "bubble", "data")
+MESSAGES = "tensor", "context", "all_to_all", "pipeline", "data"
+EXCHANGE_LATENCY = 20e-6                                   # assumed: of one dispatch or combine
+CURRENT = Stack(name="current")
 
 
 @dataclass(frozen=True)
@@ -38,27 +32,38 @@ class Step:
     """What one optimizer step costs: seconds by cause, bytes by part.
 
     Seconds on the critical path of one device:
-    matmul     products with weights, recomputed ones included
-    attention  queries times keys and scores times values, recomputed ones included
-    pointwise  what lies between the products, at the bandwidth of the memory
-    update     the optimizer reads and writes the model state
-    tensor     all-reduces inside the layers
-    context    keys and values gathered from the ranks that hold other parts of the sequence
-    pipeline   activations and their gradients sent to the neighbouring stages
-    bubble     waiting for the first and the last micro-batch, and for a stage with more layers
-    data       the part of gradient and weight traffic that no arithmetic hides
+    matmul      products with weights, recomputed ones included, without those of routed experts and output head
+    experts     the routed experts' products
+    attention   queries times keys and scores times values, recomputed ones included
+    pointwise   what lies between the products, at the bandwidth of the memory; casts to narrow formats
+    head        the output head, and layers that predict further tokens
+    update      the optimizer reads and writes the model state
+    fixed       what a step takes besides, however small it is
+    tensor      gathers and scatters inside the layers
+    context     keys and values gathered from the ranks that hold other parts of the sequence
+    all_to_all  tokens sent to their experts and back
+    routing     the host waits for the counts of tokens, and starts the experts' products
+    pipeline    activations and their gradients sent to the neighbouring stages
+    bubble      waiting for the first and the last micro-batch, and for a stage that has more to do
+    data        the part of gradient and weight traffic that no arithmetic hides
 
     Bytes on the device that needs most: `footprint`, see `capacity.memory`;
     `remember()` works it out.
     `flops` is the model's own work on one device, `peak` its dense rate, `tokens` those of the
-    whole step; `spread` is the standard deviation of the logarithm of the time.
+    whole step; two predictions in three lie within `spread` of the measured time, as a logarithm,
+    and nineteen in twenty within `tail`.
     """
     matmul: Any
+    experts: Any
     attention: Any
     pointwise: Any
+    head: Any
     update: Any
+    fixed: Any
     tensor: Any
     context: Any
+    all_to_all: Any
+    routing: Any
     pipeline: Any
     bubble: Any
     data: Any
@@ -66,6 +71,7 @@ class Step:
     peak: Any
     tokens: Any
     spread: Any
+    tail: Any
     remember: Any = field(repr=False, compare=False)
 
     @functools.cached_property
@@ -104,118 +110,218 @@ class Step:
         return self.tokens/self.time
 
     def interval(self, deviations=1.0):
-        """(low, high) seconds: the time divided and multiplied by its error factor."""
-        factor = interval_factor(self.spread, deviations)
+        """(low, high) seconds: the time divided and multiplied by its error factor.
+
+        One deviation is `spread` and two are `tail`; between and beyond them the logarithm goes straight.
+        """
+        width = self.spread*min(deviations, 1) + (self.tail - self.spread)*max(deviations - 1, 0)
+        factor = interval_factor(width, 1)
         return self.time/factor, self.time*factor
 
 
-def estimate(model, cluster, layout, seq_len, *, format="bf16", matmul=MATMUL, attention=ATTENTION,
-             network=NETWORK, compute_spread=COMPUTE_SPREAD, network_spread=NETWORK_SPREAD,
-             library_spread=LIBRARY_SPREAD, weight=2, grad=2, optimizer=12, kernels="34 bytes"):
-    """The Step a dense model takes on a cluster under a layout, in sequences of seq_len tokens.
+def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, constants=None, matmul=None, attention=None,
+             network=None, adapters=None, spread=None, weight=2, grad=2, optimizer=12, kernels="34 bytes"):
+    """The Step that a model takes on a cluster under a layout, in sequences of seq_len tokens.
 
-    Overlap, by name: gradient and weight traffic of the data-parallel ranks hides behind arithmetic
-    (zero 0 and 1: behind the backward pass of the last micro-batch; zero 2: behind that of each
-    micro-batch, whose gradients it scatters; zero 3: behind each whole micro-batch, whose weights
-    it gathers twice besides); every other message is waited for. A node shares its adapters in
-    every collective; a pipeline's messages all go through them (`cluster.outer`). Attention is
-    causal, and in 16 bits where `format` is narrower. What is recomputed are the layers, never the
-    output head.
+    Dense models and mixtures of experts. Overlap, by name: gradient and weight traffic of the data-parallel ranks hides
+    behind arithmetic (zero 0 and 1: behind the backward pass of the last micro-batch; zero 2: behind those of all; zero 3:
+    behind the whole step, whose micro-batches gather the weights twice each); of the other messages the stack says which
+    share is waited for. A node shares its adapters in every collective, ranks lie in the order tensor, context, data,
+    pipeline, and experts on neighbouring ranks. Attention is causal, and in 16 bits where `format` is narrower, as is all
+    that lies between products. What is recomputed are the layers, never the output head. Routing is even.
 
-    Left out: oversubscription and what lies above the second level of the network. In the seconds,
-    parameters are spread evenly over the stages, and over the tensor-parallel ranks even where two
-    of these hold the same key-value head, and a sender in mid-pipeline counts as the mean one. The
-    bytes are those of `memory`: of the stage that needs most.
-
-    format              of the products with weights, "bf16" or "fp8"; `peak` and MFU are those of it
-
-    matmul, attention   shares of the device's measured matmul ceiling, above 0 and at most 1
-    network             share of a link's bandwidth, above 0 and at most 1
-    ..._spread          standard deviation of the logarithm of the time of arithmetic, of messages,
-                        and of everything
+    format      of the products with weights; `peak` and MFU are those of it
+    stack       the Stack: kernels, graphs, overlap; by default a current one
+    constants   {name: value} instead of the fitted ones of specs/calibration.toml
+    matmul, attention   shares of the device's matmul ceiling, instead of the fitted ones
+    network, adapters   shares of the bandwidth inside a domain and out of it, instead of those
+    spread      (68 %, 95 %) half-widths of the logarithm of the time, instead of those of the run's class
     weight, grad, optimizer   bytes per parameter
-    kernels             what a layer keeps, see `memory`; the seconds between the products are always those of 34 bytes
+    kernels     what a layer keeps, see `memory`
+
+    Left out: oversubscription and what lies above the second level of the network. In the seconds, layers are the mean
+    layer, parameters spread evenly over the stages.
 
     Numbers, arrays (all layouts at once) and sympy symbols go through alike. Raises TypeError for a
-    model, cluster or layout that is none; ValueError for a sequence below one token, for a model with
-    experts, for a device without a measured ceiling in this format, and for a layout that is illegal,
-    with the sentences of `Layout.check`. Of arrays, whose other illegal layouts a search leaves out by
-    itself, only devices and whole micro-batches are checked; of symbols nothing. The context term is
-    not confronted with published runs: no dense 16-bit row of the table has one.
+    model, cluster or layout that is none; ValueError for a sequence below one token, for a device without a published
+    matmul ceiling, and for a layout that is illegal, with the sentences of `Layout.check`. Of arrays, whose other illegal
+    layouts a search leaves out by itself, only devices and whole micro-batches are checked; of symbols nothing.
     """
     for name, value, kind, example in (("model", model, Transformer, 'model("llama3-70b")'),
                                        ("cluster", cluster, Cluster, 'cluster("dgx-h100", 512)'),
-                                       ("layout", layout, Layout, "Layout(batch=512, dp=64, tp=8)")):
+                                       ("layout", layout, Layout, "Layout(batch=512, dp=64, tp=8)"),
+                                       ("stack", stack, Stack, "Stack()")):
         if not isinstance(value, kind):
             raise TypeError(f"{name} = {value!r}; allowed: a {kind.__name__}, such as {example}")
     specs.at_least(1, seq_len=seq_len)
-    if model.experts:
-        raise ValueError(f"{model.name} has experts: this estimate knows dense models only")
     layout.demand_legal(model, cluster)
-    device, lay = cluster.device, layout
-    ceiling = device.ceiling(format)
-    m, layers = lay.microbatches, model.layers/lay.pp
-    tokens = lay.batch*seq_len
-    y = lay.microbatch*seq_len/lay.cp                     # tokens of a micro-batch on one device
-    residual = 2*y*model.hidden                           # bytes of the residual stream, 16 bits
-    params = model.params/(lay.tp*lay.pp)
-
-    def flops(weights, per_weight, per_pair):
-        return tokens*train_flops_per_token(
-            weights, model.layers, model.attention_width, seq_len/2,
-            per_weight=per_weight, per_pair=per_pair)
-
-    def stream(nbytes):
-        return roofline_time(0, nbytes, ceiling, device.bandwidth)
-
-    def all_reduce(n, ranks, stride):
-        """Ranks `stride` apart, as many of a group in a node as fit."""
-        inside = minimum(ranks, maximum(cluster.node/stride, 1))
-        return two_level_all_reduce_time(
-            n, inside, ranks/inside, cluster.inner.alpha, network*cluster.inner.beta,
-            cluster.outer.alpha, network*cluster.outer.beta)
-
-    layer = (activation_bytes_per_layer(y, model.hidden, lay.tp, lay.seq_ranks)
-             + lay.scores*score_bytes_per_layer(y, seq_len, model.heads, lay.tp))
-    products = training_time(flops(model.matmul_params, 6, 0) + flops(model.layers_matmul, 2*lay.recompute, 0),
-                             lay.devices, ceiling, matmul)
-    scores = training_time(flops(model.layers_matmul, 0, 12 + 4*lay.recompute), lay.devices,
-                           device.ceiling("bf16" if format in NARROW else format), attention)
-    pointwise = m*layers*stream(activation_traffic(layer, lay.recompute))
-    tensor = m*layers*(4 + 2*lay.recompute)*all_reduce(residual, lay.tp, 1)
-    keys_values = 4*y*lay.cp*model.kv_width/minimum(lay.tp, model.kv_heads)     # bytes of the whole sequence's
-    context = m*layers*(3 + lay.recompute)/2*all_reduce(keys_values, lay.cp, lay.tp)
-    send = message_time(residual/lay.seq_ranks, cluster.outer.alpha,
-                        network*cluster.outer.beta)
-    pipeline = 2*m*(lay.chunks - 1/lay.pp)*send
-
-    busy = products + scores + pointwise + tensor + context + pipeline
-    pieces = lay.pp*lay.chunks
-    fullest = ceil(model.layers/pieces)*lay.chunks        # layers of the stage that has most
-    bubble = busy*(fullest/layers/(1 - pipeline_bubble(lay.pp, m*lay.chunks)) - 1)
-
-    passes = {0: 2*grad, 1: grad + weight, 2: grad + weight/m, 3: grad + 2*weight}[lay.zero]
-    traffic = all_reduce(params*passes/2, lay.replicas, lay.tp)
-    times = m if lay.zero >= 2 else 1
-    share = 1 if lay.zero == 3 else (4 + 2*lay.recompute)/(6 + 2*lay.recompute)
-    window = share*busy/m
-    data = times*(overlapped_step_time(0, window, traffic, layers) - window)
-
-    update = stream(2*model_state_bytes(params, weight, grad, optimizer, lay.weight_ranks, lay.grad_ranks,
-                                        lay.optimizer_ranks))
-
-    seconds = dict(matmul=products, attention=scores, pointwise=pointwise, update=update,
-                   tensor=tensor, context=context, pipeline=pipeline, bubble=bubble, data=data)
+    device = cluster.device
+    job = work(model, cluster, layout, seq_len, format, stack, weight=weight, grad=grad, optimizer=optimizer)
+    rate = _values(rates(device, format, stack), fitted() if constants is None else fitted() | constants)
+    if matmul is not None:
+        rate.product, rate.expert = (matmul*rates(device, format, stack)[role][0] for role in ("product", "expert"))
+        rate.wide = matmul*rates(device, format, stack)["wide"][0]
+    if attention is not None:
+        rate.attention = attention*rates(device, format, stack)["attention"][0]
+    rate.links = rate.links if network is None else network
+    rate.adapters = rate.adapters if adapters is None else adapters
+    narrow, tail = error(kind_of(model, device, format)) if spread is None else spread
+    each = train_flops_per_token(model.matmul_params, model.layers, model.attention_width, job.context)
     remember = functools.partial(memory, model, cluster, layout, seq_len, kernels=kernels,
                                  policy=Policy(name="as given", weight=weight, grad=grad, optimizer=optimizer))
-    return Step(**seconds, remember=remember,
-                flops=flops(model.matmul_params, 6, 12)/lay.devices, peak=device.peak(format), tokens=tokens,
-                spread=_spread(seconds, compute_spread, network_spread, library_spread))
+    tokens = layout.batch*seq_len
+    return Step(**price(job, rate), remember=remember, flops=tokens*each/layout.devices, peak=device.peak(format),
+                tokens=tokens, spread=narrow, tail=tail)
 
 
-def _spread(seconds, compute_spread, network_spread, library_spread):
-    """A factor's spread counts by its share of the time; the library's stretches all of it."""
-    total = sum(seconds.values())
-    talk = sum(seconds[cause] for cause in ("tensor", "context", "pipeline", "data"))
-    parts = (total - talk)/total*compute_spread, talk/total*network_spread, library_spread
-    return functools.reduce(combined_spread, parts)
+def kind_of(model, device, format="bf16"):
+    """The class in which a run is judged: "tpu", "experts", "dense-8" or "dense-16"."""
+    if device.key.startswith("tpu"):
+        return "tpu"
+    return "experts" if model.experts else "dense-8" if format in NARROW else "dense-16"
+
+
+def error(kind):
+    """(68 %, 95 %) half-widths of the logarithm of the time, of a source left out of the fit."""
+    entry = calibration()[f"error-{kind}"]
+    return entry["spread"], entry["tail"]
+
+
+def _values(roles, known):
+    """The numbers of `rates` with these constants."""
+    values = {}
+    for role, (value, names) in roles.items():
+        for name in names:
+            value = value*known[name]
+        values[role] = value
+    return SimpleNamespace(**values)
+
+
+def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weight=2, grad=2, optimizer=12):
+    """What a step has to do, as numbers that no constant enters: the arguments of `price`.
+
+    Choices have become 0 and 1, so that runs of different kinds can be stacked to arrays.
+    """
+    lay, e, latent = layout, model.experts, model.latent
+    narrow = format in NARROW
+    # weights of one layer: those that tensor ranks share, and those that each of them holds
+    if latent:
+        whole = model.hidden*(latent.q_rank + model.cache_width)
+        shared = model.attention_matmul - whole
+        bottlenecks = latent.q_rank + latent.kv_rank
+    else:
+        whole, bottlenecks = 0, 0
+        shared = model.attention_matmul
+    sparse = model.layers - e.dense if e else 0
+    m, shards = lay.microbatches, lay.shard_ranks if lay.zero else lay.replicas
+    scatters = (2, 1 + stack.all_reduce, m, m)[lay.zero]
+    gathers = (0, 1, 1, 2*m)[lay.zero]
+    routed = sparse*e.count*model.expert_matmul if e else 0
+    params, replicas = model.params - routed, lay.expert_replicas if e else 1
+    expert_shards = minimum(maximum(shards*lay.tp/lay.ep, 1), replicas) if e else 1
+    seen = model.layers*(seq_len/2) if model.window is None else (
+        model.windowed*sliding_context(seq_len, model.window) + (model.layers - model.windowed)*(seq_len/2))
+    state = model_state_bytes(params/(lay.tp*lay.pp), weight, grad, optimizer, lay.weight_ranks, lay.grad_ranks,
+                              lay.optimizer_ranks)
+    if e:
+        ranks = [expert_shards if lay.zero >= stage else 1 for stage in (3, 2, 1)]
+        state = state + model_state_bytes(routed/(lay.ep*lay.pp), weight, grad, optimizer, *ranks)
+    inner, outer, axes = cluster.inner, cluster.outer, cluster.levels[0].axes
+    return SimpleNamespace(
+        experts=bool(e), hybrid=lay.shards is not None and lay.zero > 0, layers=model.layers, sparse=sparse, hidden=model.hidden, heads=model.heads, seq_len=seq_len,
+        value_width=model.value_width, query_width=model.query_width, kv_width=model.query_width if latent else model.kv_width,
+        bottlenecks=bottlenecks, attention_width=model.attention_width, kv_heads=model.kv_heads, head_kv=model.kv_width,
+        context=seen/model.layers, ffn=model.ffn, matrices=2 + model.gated, vocab=model.vocab, further=model.further,
+        shared=shared, whole=whole, ffn_matmul=model.ffn_matmul, expert_matmul=model.expert_matmul if e else 1,
+        expert_ffn=e.ffn if e else 1, active=e.active if e else 1, common=e.shared if e else 0,
+        y=lay.microbatch*seq_len/lay.cp, m=m, tp=lay.tp, pp=lay.pp, cp=lay.cp, ep=lay.ep, chunks=lay.chunks,
+        seq_ranks=lay.seq_ranks, sequence=int(lay.sequence_parallel), replicas=lay.replicas, shards=shards,
+        recompute=lay.recompute, again=lay.recompute if lay.attention_recompute is None else lay.attention_recompute,
+        traffic=params/(lay.tp*lay.pp)*(scatters*grad + gathers*weight), gradient=grad*params/(lay.tp*lay.pp),
+        expert_traffic=routed/(lay.ep*lay.pp)*(scatters*grad + gathers*weight), expert_gradient=grad*routed/(lay.ep*lay.pp),
+        expert_replicas=replicas, expert_shards=expert_shards, state=state,
+        last_only=int(lay.zero < 2), forward_too=int(lay.zero == 3), stored=1 if stack.attention == "scores" else lay.scores,
+        slow_heads=1 + (SLOW_HEADS - 1)*(stack.attention == "scores" and model.head_dim % 8 != 0),
+        casts=int(narrow), tensor=stack.tensor, exchange=stack.exchange, sends=stack.sends, balanced=stack.balanced,
+        idle=stack.idle, sharing=int(stack.shared_adapters), node=cluster.node,
+        alpha1=inner.alpha, beta1=inner.beta*(2*axes or 1), ring=inner.beta*(2 if axes else 1),
+        alpha2=outer.alpha, beta2=outer.beta)
+
+
+def _absent(x):
+    return type(x) is int and x == 0
+
+
+def price(job, rate):
+    """{cause: seconds} of the work at these rates; both as `work` and `rates` give them, numbers or arrays."""
+    q, y, m, tp = job, job.y, job.m, job.tp
+    dense, sparse = q.layers - q.sparse, q.sparse
+    again = q.recompute
+    beta1, ring, beta2 = rate.links*q.beta1, rate.links*q.ring, rate.adapters*q.beta2
+    head_factor, ffn_factor = uneven_factor(q.value_width/tp), uneven_factor(q.ffn/tp)
+
+    def gather(n, ranks, stride, bandwidth, sharing=1):
+        """Ranks `stride` apart, as many of a group in a node as fit."""
+        inside = minimum(ranks, maximum(q.node/stride, 1))
+        return two_level_gather_time(n, inside, ranks/inside, 1 + sharing*(inside - 1), q.alpha1, bandwidth, q.alpha2, beta2)
+
+    # one micro-batch through all layers of the model, on one of the tensor ranks
+    flop = trained_product_flops(y, 1, again)              # of a weight
+    matmul = flop*(q.layers*head_factor*(q.shared/tp + q.whole) + dense*ffn_factor*q.ffn_matmul/tp)/rate.product
+    scores = (q.layers*(1 + q.stored)*q.slow_heads
+              * trained_attention_flops(y, q.context, q.attention_width/tp, q.again)/rate.attention)
+    streams = (q.layers*streamed_bytes(y, q.hidden, q.value_width, q.kv_width, again, tp, q.seq_ranks)
+               + dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, again))
+    if not _absent(q.casts):
+        streams = streams + q.casts*(
+            q.layers*cast_bytes(y, q.hidden + (q.value_width + q.bottlenecks)/tp,
+                                q.hidden + (q.query_width + 2*q.kv_width)/tp, again)
+            + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, again))
+    if not _absent(q.stored):
+        streams = streams + q.stored*q.layers*stored_score_traffic(y, q.seq_len, q.heads, tp, q.again)
+    experts = exchange = routing = 0
+    tensor_layers = q.layers
+    if q.experts:
+        rows = y/tp*q.active
+        alone = trained_product_flops(rows, q.expert_matmul, again)
+        experts = sparse*alone/rate.expert
+        matmul = matmul + sparse*flop*q.common*q.expert_matmul/tp/rate.product
+        passed = rows + y*q.common/tp
+        streams = streams + sparse*(nonlinear_bytes(passed, q.expert_ffn, q.matrices, again) + q.casts*cast_bytes(
+            passed, q.hidden + q.expert_ffn, q.hidden + (q.matrices - 1)*q.expert_ffn, again))
+        inside = minimum(q.ep, q.node)
+        exchange = sparse*q.exchange*(4 + 2*again)*exchange_time(
+            y/tp, q.active, q.hidden, 2, inside, q.ep/inside, EXCHANGE_LATENCY, beta1, beta2)*minimum(q.ep - 1, 1)
+        routing = sparse*rate.routing
+        tensor_layers = q.layers - sparse/2                 # experts are whole on a rank: no gather around them
+    bandwidth = rate.memory
+    pointwise = streams/bandwidth
+    tensor = q.tensor*tensor_layers*(8 + 4*again + q.sequence*minimum(tp - 1, 1))*gather(2*y*q.hidden, tp, 1, ring)
+    context = q.layers*(3 + q.again)*gather(4*y*q.cp*q.head_kv/minimum(tp, q.kv_heads), q.cp, tp, beta1)
+    layers = matmul + scores + experts + pointwise + tensor + context + exchange + routing
+    head = (1 + q.further)*(trained_product_flops(y, q.hidden*q.vocab/tp, 0)/rate.wide
+                            + logit_traffic(y, q.vocab, tp)/bandwidth) + q.further*layers/q.layers
+
+    # stages
+    slowest = stage_bound(q.layers, q.pp, q.chunks, layers/q.layers, head, q.balanced)
+    mean = (layers + head)/q.pp
+    bubble = bounded_pipeline_time(q.pp, m, q.chunks, slowest, mean, q.idle) - m*mean
+    send = stage_message_time(2*y*q.hidden/tp, q.replicas*tp, q.node, q.alpha1, beta1, q.alpha2, beta2)
+    pipeline = q.sends*2*m*(q.chunks - 1/q.pp)*send
+
+    # replicas
+    window = m*mean
+    window = window*(1 - (1 - q.forward_too)*(2/(6 + 2*again)))*(1 - q.last_only*(1 - 1/m))
+    traffic = gather(q.traffic, q.shards, tp, beta1, q.sharing)
+    if q.experts:
+        traffic = traffic + gather(q.expert_traffic, q.expert_shards, q.ep, beta1, q.sharing)
+    if q.hybrid:
+        traffic = traffic + 2*gather(q.gradient/q.shards, q.replicas/q.shards, tp*q.shards, beta1)
+        if q.experts:
+            traffic = traffic + 2*gather(q.expert_gradient/q.expert_shards, q.expert_replicas/q.expert_shards,
+                                         q.ep*q.expert_shards, beta1)
+    share = m/q.pp
+    return dict(matmul=share*matmul, experts=share*experts, attention=share*scores,
+                pointwise=share*pointwise, head=share*head, update=2*q.state/bandwidth, fixed=rate.step,
+                tensor=share*tensor, context=share*context, all_to_all=share*exchange, routing=share*routing,
+                pipeline=pipeline, bubble=bubble, data=exposed_time(traffic, window))

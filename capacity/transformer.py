@@ -61,6 +61,8 @@ class Transformer(specs.Entry):
     bias       1 where every linear layer has a bias
     qkv_bias   1 where only queries, keys and values have one
     positions  learned position vectors, 0 where positions are rotated into queries and keys
+    window     keys that a query sees in layers with a sliding window;  windowed  how many layers have one
+    further    layers that predict further tokens, each with the output head once more; not among the parameters
     experts    Experts of a sparse model;  latent  Latent where attention is multi-head latent
     context    tokens in a training sequence;  published  counts as the model's owner gives them
 
@@ -81,6 +83,9 @@ class Transformer(specs.Entry):
     bias: Any = 0
     qkv_bias: Any = 0
     positions: Any = 0
+    window: Any = None
+    windowed: Any = 0
+    further: Any = 0
     experts: Experts | None = None
     latent: Latent | None = None
     context: Any = field(default=None, repr=False)
@@ -90,9 +95,10 @@ class Transformer(specs.Entry):
         super().__post_init__()
         specs.at_least(1, layers=self.layers, hidden=self.hidden, heads=self.heads,
                        kv_heads=self.kv_heads, head_dim=self.head_dim, ffn=self.ffn,
-                       vocab=self.vocab, norm=self.norm, context=self.context)
+                       vocab=self.vocab, norm=self.norm, context=self.context, window=self.window)
         specs.at_least(0, gated=self.gated, tied=self.tied, norms=self.norms, bias=self.bias,
-                       head_norm=self.head_norm, qkv_bias=self.qkv_bias, positions=self.positions)
+                       head_norm=self.head_norm, qkv_bias=self.qkv_bias, positions=self.positions,
+                       windowed=self.windowed, further=self.further)
 
     # ---- widths ------------------------------------------------------------------------------
     @property

@@ -140,7 +140,7 @@ def test_a_device_leaves_its_node_by_the_second_of_three_links():
 
 
 def test_the_variant_of_a_device_has_its_own_memory():
-    seen = {r.row["accelerator"]: r.cluster.device for r in published_runs()}
+    seen = {r.row["accelerator"]: r.cluster.device for r in published_runs() if r.source != "simumax2026"}
     assert seen["H100-96GB-500W"].memory == 96*GB and seen["H100-96GB-500W"].bandwidth == 2.4e12
     assert seen["H100-80GB"] == accelerator("h100-sxm") and seen["H100-96GB-500W"].dense == seen["H100-80GB"].dense
 

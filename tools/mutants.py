@@ -42,7 +42,9 @@ from capacity.grammar import REGISTRY
 matplotlib.use("Agg")                           # not by the environment: kernels that a test starts would inherit it
 SECONDS = 60
 TESTS = ["tests/test_estimate.py", "tests/test_specs.py"]
-TESTS_OF = {"footprint": ["tests/test_footprint.py"]}                  # modules with tests of their own
+TESTS_OF = {"footprint": ["tests/test_footprint.py"], "huggingface": ["tests/test_own.py"], "launch": ["tests/test_launch.py"],
+            "legality": ["tests/test_planner.py", "tests/test_estimate.py"], "planner": ["tests/test_planner.py"],
+            "tape": ["tests/test_tape.py"]}                  # modules with tests of their own
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 TWIN = {"maximum": "minimum", "minimum": "maximum", "ceil": "floor", "floor": "ceil"}
 

@@ -1,0 +1,475 @@
+"""The command `capacity`: plans, estimates, data and formulas in a shell.
+
+    capacity plan llama3-70b --cluster dgx-h100:1024 --batch 4M --seq 8192
+    capacity estimate llama3-70b --cluster dgx-h100:512 --batch 512 --seq 8192 --tp 8 --pp 4
+    capacity fits llama3-70b --cluster dgx-h100:64 --batch 64 --seq 8192 --tp 8
+    capacity show h100-sxm
+    capacity compute ring_all_reduce_time n=1GB P=64 link=ndr
+    capacity fit-link all_reduce.log
+
+A model is a name, or the path of a config.json; a cluster a name, or the path of a TOML file in the form of
+specs/clusters.toml.  Exit status: 0, 1 where nothing fits, 2 for what cannot be understood.
+"""
+import argparse
+import dataclasses
+import difflib
+import json
+import math
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from . import specs
+from .fits import COLLECTIVES, fit_link
+from .footprint import PARTS
+from .grammar import REGISTRY
+from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_from_toml, links
+from .huggingface import model_from_config
+from .launch import DIALECTS, launch_options
+from .layout import Layout
+from .planner import OBJECTIVES, Failures, plan, sequences
+from .step import estimate
+from .transformer import Transformer, models
+from .units import Unit, byte, dollar, flop, second, show
+
+DEGREES = "tp", "pp", "cp", "dp", "ep", "chunks", "microbatch"
+TIMES = dict(min=60.0, h=3600.0, hour=3600.0, hours=3600.0, d=86400.0, day=86400.0, days=86400.0, week=7*86400.0,
+             weeks=7*86400.0, year=365.25*86400.0, years=365.25*86400.0)
+PREFIXES = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "m": 1e-3, "u": 1e-6, "µ": 1e-6,
+            "n": 1e-9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+SYMBOLS = {"B": (byte, 1), "b": (byte, 1/8), "s": (second, 1), "FLOP": (flop, 1), "OP": (flop, 1), "$": (dollar, 1)}
+NUMBER = re.compile(r"([-+]?[0-9][0-9,_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*)")
+
+
+# ---- quantities ------------------------------------------------------------------------------
+def quantity(text, unit, name="value"):
+    """The number that a text means where a `Unit` is expected: "1GB", "100 Gb/s", "2us", "30 days", "70B" parameters, "45%".
+
+    Without a unit it is a number of the base units. Raises ValueError, naming it, for any other text.
+    """
+    found = NUMBER.fullmatch(text.strip())
+    if found:
+        number, rest = float(re.sub("[,_]", "", found[1])), found[2].strip()
+        if not rest:
+            return _whole(number)
+        if rest == "%" and not any(unit.power):
+            return number/100
+        if not any(unit.power) and rest in ("k", "K", "M", "G", "B", "T"):
+            return _whole(number*{"B": 1e9, "K": 1e3}.get(rest, PREFIXES.get(rest)))
+        made, factor = Unit(), 1.0
+        try:
+            for at, part in enumerate(re.sub(r"FLOPS$", "FLOP/s", rest).split("/")):
+                one, size = _unit(part.strip())
+                made, factor = (made*one, factor*size) if at == 0 else (made/one, factor/size)
+        except KeyError:
+            pass
+        else:
+            if made.power == unit.power:
+                return number*factor
+    words = {byte.power: "GB, MiB", second.power: "us, ms, s, h, days", (byte/second).power: "GB/s, Gb/s",
+             (flop/second).power: "TFLOP/s", flop.power: "FLOP", (Unit()/second).power: "1/s", dollar.power: "$"}
+    allowed = words.get(unit.power, f"{unit}" if any(unit.power) else "%" if unit.most == 1 else "k, M, B, T")
+    raise ValueError(f"{name} = {text!r}; allowed: a number, or one with a unit such as {allowed}")
+
+
+def _unit(text):
+    if text in TIMES:
+        return second, TIMES[text]
+    if text == "1":
+        return Unit(), 1.0
+    for symbol, (unit, factor) in SYMBOLS.items():
+        if text.endswith(symbol) and text[:-len(symbol)] in PREFIXES:
+            return unit, factor*PREFIXES[text[:-len(symbol)]]
+    raise KeyError(text)
+
+
+def _whole(number):
+    return int(number) if number == int(number) and abs(number) < 2**53 else number
+
+
+# ---- what names mean -------------------------------------------------------------------------
+def _model(name):
+    """The Transformer of a name, or of a config.json."""
+    return model_from_config(name) if os.path.exists(name) or name.endswith(".json") else specs.pick(models(), name, "model")
+
+
+def _cluster(text):
+    """The Cluster of "dgx-h100" or "dgx-h100:1024", "mine.toml", "mine.toml:64" or, of a file with several, "mine.toml:big:64"."""
+    name, *rest = text.split(":")
+    known = clusters()
+    if name.endswith(".toml"):
+        known = clusters_from_toml(name)
+        name = rest.pop(0) if rest and (len(known) > 1 or rest[0] in known) else next(iter(known), "")
+    found = specs.pick(known, name, "cluster")
+    devices = ":".join(rest)
+    return found.sized(_count(devices, "devices")) if devices else found
+
+
+def _count(text, name):
+    number = quantity(text, Unit(least=1, whole=True), name)
+    if number < 1 or number % 1:
+        raise ValueError(f"{name} = {text}; allowed: a whole number, at least 1")
+    return int(number)
+
+
+def _numbers(text, name):
+    """Numbers of "8", "1,2,4", "0.5"."""
+    return tuple(quantity(part, Unit(), name) for part in text.split(","))
+
+
+def _truth(text):
+    """True or False of "yes", "no" or "both"."""
+    known = {"yes": (True,), "no": (False,), "both": (False, True)}
+    return specs.pick(known, text, "answer")
+
+
+# ---- text for a terminal ---------------------------------------------------------------------
+def columns(head, rows, width=None, least=2):
+    """A table as text that is at most `width` characters wide: its last columns go first, `least` of them stay."""
+    width = width or shutil.get_terminal_size((100, 24)).columns
+    rows = [[str(x) for x in row] for row in [head, *rows]]
+    sizes = [max(map(len, column)) for column in zip(*rows)]
+    n = len(head)
+    while n > least and sum(sizes[:n]) + 2*(n - 1) > width:
+        n -= 1
+    right = [k > 0 and all(re.match(r"[-−0-9.∞$<]", row[k]) for row in rows[1:]) for k in range(n)]
+    lines = ["  ".join(x.rjust(size) if side else x.ljust(size) for x, size, side in zip(row[:n], sizes, right)).rstrip()
+             for row in rows]
+    return "\n".join(line if len(line) <= width else line[:width - 1] + "…" for line in lines)
+
+
+def wrapped(text):
+    """A paragraph, broken at the width of the terminal."""
+    import textwrap
+    return "\n".join(textwrap.wrap(text, max(shutil.get_terminal_size((100, 24)).columns, 20), break_long_words=False))
+
+
+class _Progress:
+    """One line on a terminal that says how far a search is; none where it is quick, or nobody looks."""
+
+    def __init__(self):
+        self.start = self.last = time.monotonic()
+        self.shown = False
+
+    def __call__(self, done, of):
+        now = time.monotonic()
+        if sys.stderr.isatty() and now - self.start > 0.5 and now - self.last > 0.1:
+            self.last, self.shown = now, True
+            print(f"\r{done/of:4.0%} of {of:,} choices of degrees", end="", file=sys.stderr, flush=True)
+
+    def clear(self):
+        if self.shown:
+            print("\r" + " "*60 + "\r", end="", file=sys.stderr, flush=True)
+
+
+# ---- commands --------------------------------------------------------------------------------
+def _plan(args):
+    model, cluster = _model(args.model), _cluster(args.cluster)
+    limits = {name: _numbers(text, name) for name in (*DEGREES, "zero", "recompute") if (text := getattr(args, name))}
+    if args.sequence_parallel:
+        limits["sequence_parallel"] = _truth(args.sequence_parallel)
+    failures = None
+    if args.mtbf:
+        failures = Failures(mtbf=quantity(args.mtbf, second, "mtbf"), checkpoint=quantity(args.checkpoint, second, "checkpoint"),
+                            restart=quantity(args.restart, second, "restart"))
+    progress = _Progress()
+    found = plan(model, cluster, args.batch, _count(args.seq, "seq"), objective=args.objective, keep=args.top, share=args.share,
+                 devices=args.devices and [_count(n, "devices") for n in args.devices.split(",")], failures=failures,
+                 tokens=args.tokens and quantity(args.tokens, Unit(), "tokens"),
+                 deadline=args.deadline and quantity(args.deadline, second, "deadline"),
+                 options=_options(args), progress=progress, **limits)
+    progress.clear()
+    if args.emit and found:
+        return _emit(found, args.emit)
+    if args.json:
+        print(json.dumps(found.to_dict(), indent=2))
+    elif args.csv:
+        print(found.to_csv("front" if args.front else "candidates"), end="")
+    else:
+        print(wrapped(found.sentence()) if found else "\n".join(map(wrapped, found.why)))
+        if found:
+            print("\n" + columns(*found.rows("front" if args.front else "candidates")) + "\n")
+            print(*map(wrapped, [_looked(found), *_sensitive(found), *found.why]), sep="\n")
+    return 0 if found else 1
+
+
+def _emit(found, framework):
+    """Print the launch options of the first candidate that the framework can run; on stderr what was passed over, and why."""
+    dialect, refused = DIALECTS[framework], None
+    for place, candidate in enumerate(found.candidates):
+        try:
+            text = launch_options(framework, found.model, candidate.cluster, candidate.layout, found.seq_len)
+        except ValueError as error:
+            refused = refused or error
+            continue
+        said = [f"{dialect.name} {dialect.commit} of {dialect.date}, {candidate}: {show(candidate.time, 's')} a step, "
+                f"{show(candidate.memory, 'B')} per device."]
+        if place:
+            said.append(f"Not the best: that is {found.best}, {candidate.time/found.best.time - 1:.1%} faster. {refused}")
+        print(*map(wrapped, said), sep="\n", file=sys.stderr)
+        print(text)
+        return 0
+    print(f"capacity: {refused} The {len(found.candidates)} best are all of this kind; search with {dialect.limits}", file=sys.stderr)
+    return 1
+
+
+def _looked(found):
+    fits = f", of which {found.fits:,} fit" if found.priced == found.legal else ""
+    return (f"{found.legal:,} legal layouts{fits}, in {show(found.seconds, 's')}; {len(found.front):,} of them are the best that "
+            "one can do for some balance of time, memory, devices and blast radius (--front).")
+
+
+def _sensitive(found):
+    first, *rest = found.elasticities().items()
+    yield (f"Measure first: {first[0]}; one per cent more changes the time by {first[1]:+.2f} %. Then "
+           + ", ".join(f"{name} {value:+.2f}" for name, value in rest if abs(value) >= 0.005) + ".")
+
+
+def _options(args):
+    return {name: value for name in ("format", "kernels") if (value := getattr(args, name))}
+
+
+def _layout(args):
+    """Model, Cluster, Layout and length of a command that names one layout."""
+    model, cluster, seq = _model(args.model), _cluster(args.cluster), _count(args.seq, "seq")
+    degrees = {name: _count(text, name) for name in DEGREES if (text := getattr(args, name))}
+    others = math.prod(degrees.get(k, 1) for k in ("tp", "pp", "cp"))
+    if "dp" not in degrees and cluster.devices % others == 0:
+        degrees["dp"] = cluster.devices//others
+    zero, recompute = (_whole(quantity(getattr(args, k) or d, Unit(), k)) for k, d in (("zero", "1"), ("recompute", "0")))
+    layout = Layout(batch=sequences(args.batch, seq), zero=zero, recompute=recompute,
+                    sequence_parallel=args.sequence_parallel == "yes", **degrees)
+    if wrong := layout.check(model, cluster, seq):
+        raise ValueError(" ".join(wrong))
+    return model, cluster, layout, seq
+
+
+def _estimate(args):
+    model, cluster, layout, seq = _layout(args)
+    step = estimate(model, cluster, layout, seq, **_options(args))
+    low, high = step.interval()
+    if args.json:
+        print(json.dumps(dict(time=step.time, low=low, high=high, mfu=step.mfu, tokens_per_second=step.token_rate,
+                              memory=step.memory, seconds=step.seconds, bytes=step.bytes), indent=2))
+        return 0
+    print(wrapped(f"A step takes {show(step.time, 's')} ({show(low, 's')} to {show(high, 's')}): {step.mfu:.1%} of peak, "
+                  f"{show(step.token_rate)} tokens per second.") + "\n")
+    print(columns(["cause", "time", "share"], [[k, show(s, "s"), f"{s/step.time:.1%}"] for k, s in step.seconds.items() if s]))
+    print("\n" + _memory(step.footprint, cluster))
+    return 0
+
+
+def _memory(footprint, cluster):
+    room = cluster.device.memory
+    rows = [[part, show(footprint.parts[part], "B"), f"{footprint.parts[part]/room:.1%}"] for part in PARTS if footprint.parts[part]]
+    return columns(["memory", "size", "of device"], [*rows, ["altogether", show(footprint.total, "B"), f"{footprint.total/room:.1%}"]])
+
+
+def _fits(args):
+    if not any(getattr(args, name) for name in (*DEGREES, "zero", "recompute", "sequence_parallel")):
+        return _any_fits(args)
+    model, cluster, layout, seq = _layout(args)
+    footprint = estimate(model, cluster, layout, seq, **_options(args)).footprint
+    fits = bool(footprint.fits(cluster.device, args.share))
+    if args.json:
+        print(json.dumps(dict(fits=fits, memory=footprint.total, allowed=args.share*cluster.device.memory,
+                              parts={k: v for k, v in footprint.parts.items() if v}), indent=2))
+    else:
+        print(wrapped(f"{'Fits' if fits else 'Does not fit'}: {show(footprint.total, 'B')} per device, and {args.share:.0%} of "
+                      f"{show(cluster.device.memory, 'B')} may be filled.") + "\n\n" + _memory(footprint, cluster))
+    return 0 if fits else 1
+
+
+def _any_fits(args):
+    """Whether any layout fits, and of those that do the fastest."""
+    found = plan(_model(args.model), _cluster(args.cluster), args.batch, _count(args.seq, "seq"), keep=1, share=args.share,
+                 options=_options(args))
+    if args.json:
+        print(json.dumps(dict(fits=bool(found), why=list(found.why), **(found.best.to_dict() if found else {})), indent=2))
+    elif found:
+        print(wrapped(f"Fits: {found.fits:,} of {found.legal:,} legal layouts. The fastest: {found.sentence()}") + "\n\n"
+              + _memory(found.best.step.footprint, found.best.cluster))
+    else:
+        print("\n".join(map(wrapped, found.why)))
+    return 0 if found else 1
+
+
+def _show(args):
+    tables = dict(accelerator=accelerators(), link=links(), cluster=clusters(), model=models())
+    known = {key: entry for table in tables.values() for key, entry in table.items()} | dict(REGISTRY)
+    if not args.name:
+        for kind, table in (tables | {"formula": REGISTRY}).items():
+            print(wrapped(f"{kind}s: {', '.join(table)}") + "\n")
+        return 0
+    entry = specs.pick(known, args.name, "name")
+    if args.name in REGISTRY and not args.json:
+        print(f"{args.name}({', '.join(entry.units)})\n\n{entry.__doc__}")
+        return 0
+    if args.name in REGISTRY:
+        facts = dict(key=args.name, summary=entry.summary, arguments={k: str(u) or "ratio" for k, u in entry.units.items()},
+                     unit=str(entry.unit), source=entry.source, chapter=entry.chapter)
+    else:
+        facts = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry)}
+    if isinstance(entry, Transformer):
+        facts |= dict(params=entry.params, active_params=entry.active_params)
+    if isinstance(entry, Cluster):
+        facts |= dict(device=entry.device.key, devices=entry.devices,
+                      levels="; ".join(f"{x.devices} by {x.link.key or x.link.name}" for x in entry.levels))
+    facts = {k: v for k, v in facts.items() if v not in (None, "") and v != {}}
+    if args.json:
+        print(json.dumps(facts, indent=2, default=lambda x: dataclasses.asdict(x) if dataclasses.is_dataclass(x) else str(x)))
+    else:
+        width = max(map(len, facts)) + 2
+        units = UNITS | ({"measured": "B/s"} if isinstance(entry, PublishedLink) else {})
+        for k, v in facts.items():
+            lines = wrapped(_shown(v, units.get(k))).splitlines()
+            print(k.ljust(width) + lines[0], *(" "*width + line for line in lines[1:]), sep="\n")
+    return 0
+
+
+UNITS = dict(memory="B", bandwidth="B/s", scale_up="B/s", nic="B/s", beta="B/s", alpha="s", clock="Hz", dense="FLOP/s",
+             sparse="FLOP/s", measured="FLOP/s")
+
+
+def _shown(value, unit):
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {_shown(v, unit)}" for k, v in value.items())
+    if dataclasses.is_dataclass(value):
+        return ", ".join(f"{f.name} {getattr(value, f.name)}" for f in dataclasses.fields(value))
+    if isinstance(value, float) and unit:
+        return show(value, unit, 4)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _compute(args):
+    formula = specs.pick(REGISTRY, args.formula, "formula")
+    units, values = formula.units | formula.constant_units, {}
+    for word in args.arguments:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise ValueError(f"{word!r}; allowed: arguments such as {next(iter(units))}=1")
+        if name == "link":
+            values |= {k: x for k, x in dict(specs.pick(links(), text, "link")).items() if k in units}
+        elif name not in units:
+            links_too = ["link"] if {"alpha", "beta"} <= units.keys() else []
+            specs.pick(dict.fromkeys([*units, *links_too]), name, f"argument of {args.formula}")
+        else:
+            values[name] = quantity(text, units[name], name)
+    if missing := [k for k in formula.units if k not in values]:
+        raise ValueError(f"{args.formula} needs {', '.join(f'{k} ({formula.units[k].domain})' for k in missing)} too")
+    result = formula(**values)
+    unit = str(formula.unit).replace("count", "")
+    print(json.dumps(dict(formula=args.formula, value=float(result), unit=unit)) if args.json else show(result, unit))
+    return 0
+
+
+def _fit_link(args):
+    try:
+        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ValueError(f"{args.file}: {error.strerror}") from None
+    fit = fit_link(text, args.collective, args.ranks and _count(args.ranks, "ranks"))
+    if args.json:
+        print(json.dumps(dict(collective=fit.collective, ranks=fit.ranks, alpha=fit.alpha, beta=fit.beta, spread=fit.spread,
+                              bytes=fit.bytes.tolist(), seconds=fit.seconds.tolist(), fitted=fit.fitted.tolist()), indent=2))
+        return 0
+    print(wrapped(f"alpha {show(fit.alpha, 's')}, beta {show(fit.beta, 'B/s')}: fitted to {len(fit.bytes)} sizes of {fit.collective} "
+                  f"on {fit.ranks} ranks, as {COLLECTIVES[fit.collective].__name__}; the times lie {fit.spread:.0%} off (root mean "
+                  "square).") + "\n")
+    print(columns(["bytes", "measured", "fitted", "off by"],
+                  [[f"{n:,.0f}", show(t, "s"), show(f, "s"), f"{f/t - 1:+.0%}"] for n, t, f in zip(fit.bytes, fit.seconds, fit.fitted)]))
+    if fit.spread > 0.1:
+        print("\n" + wrapped("One alpha and one beta do not describe all sizes: libraries change protocol and algorithm on the way. "
+                             "Fit the sizes that your training sends."))
+    return 0
+
+
+# ---- the words of the command ----------------------------------------------------------------
+class _Parser(argparse.ArgumentParser):
+    """Errors in one line, with the close matches."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        self.words = [word.split("=")[0] for word in (sys.argv[1:] if args is None else args)]
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message):
+        options = [w for action in self._actions for w in action.option_strings]
+        commands = [w for action in self._actions if isinstance(action, argparse._SubParsersAction) for w in action.choices]
+        unknown = [w for w in self.words if w.startswith("--") and w not in options] if not commands else []
+        if unknown:
+            message = f"there is no option {unknown[0]}"
+        asked = unknown[:1] or re.findall(r"invalid choice: '(.*?)'", message)
+        close = [c for word in asked for c in difflib.get_close_matches(word, options + commands, 3, 0.5)]
+        hint = f"; close matches: {', '.join(close)}" if close else f"; see {self.prog} --help"
+        message = re.sub(r"argument COMMAND: invalid choice: ('.*?') .*", r"there is no command \1", message)
+        print(f"{self.prog}: {message}{hint}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def parser():
+    """The argparse parser of the command."""
+    top = _Parser(prog="capacity", description="Plans and estimates of distributed training.", allow_abbrev=False)
+    commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+
+    def command(name, does, words):
+        sub = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
+        sub.set_defaults(does=does, sub=sub)
+        sub.add_argument("--json", action="store_true", help="print JSON")
+        return sub
+
+    def job(sub, many):
+        sub.add_argument("model", help="a name, see `capacity show`, or the path of a config.json")
+        sub.add_argument("--cluster", required=True, metavar="NAME[:DEVICES]", help="dgx-h100:1024, or mine.toml:64")
+        sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens")
+        sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence: 8192")
+        for name in (*DEGREES, "zero", "recompute"):
+            sub.add_argument("--" + name, metavar="N,N" if many else "N", help="values allowed" if many else argparse.SUPPRESS)
+        sub.add_argument("--sequence-parallel", choices=("yes", "no", "both") if many else ("yes", "no"))
+        sub.add_argument("--share", type=float, default=0.9, help="of a device's memory that may be filled (0.9)")
+        sub.add_argument("--format", help="of the products: bf16, fp8")
+        sub.add_argument("--kernels", help="what a layer keeps, see capacity.kernels()")
+
+    sub = command("plan", _plan, "Search every legal layout.")
+    job(sub, many=True)
+    sub.add_argument("--objective", default="time", choices=OBJECTIVES)
+    sub.add_argument("--devices", metavar="N,N", help="numbers of devices to compare")
+    sub.add_argument("--top", type=int, default=10, metavar="N", help="layouts to print (10)")
+    sub.add_argument("--front", action="store_true", help="print the Pareto front")
+    sub.add_argument("--csv", action="store_true", help="print CSV")
+    sub.add_argument("--emit", choices=tuple(DIALECTS), help="print launch options of a framework")
+    sub.add_argument("--tokens", help="of the whole run: 15T")
+    sub.add_argument("--deadline", help="for the whole run: 30days")
+    sub.add_argument("--mtbf", help="time between failures of one device, for --objective goodput: 5years")
+    sub.add_argument("--checkpoint", default="30s", help="time to save a checkpoint (30s)")
+    sub.add_argument("--restart", default="300s", help="time to restart (300s)")
+    job(command("estimate", _estimate, "Price one layout; dp is what the other degrees leave."), many=False)
+    job(command("fits", _fits, "Say whether a layout fits, or without one whether any does; exit status 1 if not."), many=False)
+    command("show", _show, "Show a device, link, cluster, model or formula.").add_argument("name", nargs="?")
+    sub = command("compute", _compute, "Evaluate a formula, with units.")
+    sub.add_argument("formula")
+    sub.add_argument("arguments", nargs="*", metavar="NAME=VALUE", help="n=1GB P=64 link=ndr")
+    sub = command("fit-link", _fit_link, "Fit alpha and beta to the output of nccl-tests.")
+    sub.add_argument("file", help="what all_reduce_perf printed; - for the standard input")
+    sub.add_argument("--collective", help=f"where the file does not say: {', '.join(COLLECTIVES)}")
+    sub.add_argument("--ranks", help="where the file does not say")
+    return top
+
+
+def main(argv=None):
+    """Run the command; returns its exit status."""
+    try:
+        args = parser().parse_args(argv)
+        return args.does(args)
+    except (ValueError, TypeError) as error:
+        print(f"capacity: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:                             # `capacity ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130

@@ -1,0 +1,653 @@
+"""The search for a layout: every legal one priced, none sampled away.
+
+    found = plan(model("llama3-70b"), cluster("dgx-h100", 1024), "4M tokens", 8192)
+    found.best.layout, found.best.time, found.front
+
+`estimate` is recorded once per choice (`capacity.tape`) and run on arrays of layouts, those that `capacity.legality`
+yields.  Nothing here knows what a step costs; the coupling is one call of `estimate`.
+"""
+import csv
+import functools
+import inspect
+import io
+import itertools
+import math
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from types import SimpleNamespace
+
+import numpy as np
+
+from . import specs
+from .formulas import daly_interval, expected_segment_time
+from .hardware import Cluster, accelerators
+from .layout import Layout
+from .legality import CHOICES, DEGREES, RULES, SYNONYMS, divisors, layouts, letters
+from .step import estimate
+from .tape import Tape, symbol
+from .transformer import Transformer
+from .units import show
+
+RECOMPUTE = 0, 0.25, 0.5, 0.75, 1                 # shares of recomputation that a search tries unless told
+OBJECTIVES = "time", "goodput", "cost"
+ROWS = 2048                                       # layouts at a time: their arrays stay in a core's cache
+MANY = 5_000_000                                  # layouts from which on pruning pays
+EDGES = 1024                                      # steps of memory in the table that throws out what is dominated
+CONSTANTS = ("matrix products", "device memory", "bandwidth in a node", "bandwidth between nodes", "latency in a node",
+             "latency between nodes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failures:
+    """What goodput needs: seconds between failures of one device, to save a checkpoint, to restart."""
+    mtbf: float
+    checkpoint: float
+    restart: float = 300.0
+
+    def __post_init__(self):
+        specs.at_least(1e-9, mtbf=self.mtbf, checkpoint=self.checkpoint)
+        specs.at_least(0, restart=self.restart)
+
+    def slowdown(self, devices):
+        """Seconds that a second of work takes on this many devices, checkpoints at Daly's interval."""
+        rate = devices/self.mtbf
+        interval = daly_interval(self.checkpoint, 1/rate)
+        return expected_segment_time(rate, interval, self.checkpoint, self.restart)/interval
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One layout with its price.
+
+    time, memory   of `estimate`: seconds of a step, bytes on the device that needs most
+    blast          devices whose work ends when one fails: those of a replica where each keeps the whole state (zero 0),
+                   else all
+    score          what the search made small: seconds of a step, with failures where these were given, or device-seconds
+    """
+    layout: Layout
+    cluster: Cluster = field(repr=False)
+    time: float
+    memory: float
+    blast: int
+    score: float
+    price: object = field(repr=False, compare=False)
+
+    def __str__(self):
+        return _degrees(self.layout)
+
+    @property
+    def devices(self):
+        """Devices of the cluster."""
+        return self.cluster.devices
+
+    @functools.cached_property
+    def step(self):
+        """The Step of this layout, as `estimate` gives it."""
+        return self.price(self.cluster, self.layout)
+
+    def to_dict(self):
+        """Its numbers, {name: number}, those of the layout first."""
+        degrees = {name: getattr(self.layout, name) for name in ("tp", "pp", "cp", "dp", "ep", "chunks", "microbatch",
+                                                                 "zero", "sequence_parallel", "recompute")}
+        return degrees | dict(microbatches=int(self.layout.microbatches), devices=self.devices, time=self.time,
+                              memory=self.memory, mfu=float(self.step.mfu), tokens_per_second=float(self.step.token_rate),
+                              blast=self.blast)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The answer of `plan`.
+
+    model        the shape that was searched: its vocabulary padded where tensor ranks would not divide it
+    candidates   the best, in the order of the objective; () where none is allowed
+    front        those that no other beats in time, memory, devices and blast together
+    legal, priced, fits   layouts: legal ones, those whose price was worked out, those of the priced that fit
+    why          sentences: where there are no candidates, why, and what has been tried and helps; notes otherwise
+    seconds      of this processor
+    """
+    model: Transformer
+    batch: int
+    seq_len: int
+    objective: str
+    candidates: tuple
+    front: tuple
+    legal: int
+    priced: int
+    fits: int
+    why: tuple
+    seconds: float
+    tokens: float | None = None
+
+    def __bool__(self):
+        return bool(self.candidates)
+
+    @property
+    def best(self):
+        """The first candidate; ValueError with the reasons where there is none."""
+        if not self.candidates:
+            raise ValueError(" ".join(self.why))
+        return self.candidates[0]
+
+    def elasticities(self):
+        """By how many per cent the best layout's time changes when a constant grows by one per cent, {constant: number}.
+
+        The greatest says which constant to measure first.
+        """
+        best, h = self.best, 1e-4
+
+        def seconds(name, factor):
+            return best.price(_scaled(best.cluster, name, factor), best.layout).time
+        found = {name: math.log(seconds(name, 1 + h)/seconds(name, 1/(1 + h)))/(2*math.log(1 + h)) for name in CONSTANTS}
+        return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
+
+    def to_dict(self):
+        """Everything as plain numbers, texts, lists and dicts."""
+        return dict(model=self.model.name, batch=self.batch, seq_len=self.seq_len, objective=self.objective, legal=self.legal,
+                    priced=self.priced, fits=self.fits, seconds=self.seconds, why=list(self.why),
+                    elasticities=self.elasticities() if self else {},
+                    candidates=[c.to_dict() for c in self.candidates], front=[c.to_dict() for c in self.front])
+
+    def to_csv(self, of="candidates"):
+        """The candidates, or of="front", as the text of a CSV file."""
+        if of not in ("candidates", "front"):
+            raise ValueError(f"of = {of!r}; allowed: 'candidates', 'front'")
+        rows = [c.to_dict() for c in getattr(self, of)]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]) if rows else ["tp"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue()
+
+    def sentence(self):
+        """The answer in one sentence."""
+        if not self:
+            return " ".join(self.why)
+        best = self.best
+        low, high = best.step.interval()
+        run = ""
+        if self.tokens:
+            run = f" All {show(self.tokens)} tokens take {show(self.tokens/(self.batch*self.seq_len)*best.time, 's')}."
+        return (f"{self.model.name or 'The model'} on {best.devices:,} x {best.cluster.device.name}: {_degrees(best.layout)}; a step of "
+                f"{self.batch*self.seq_len:,} tokens takes {show(best.time, 's')} ({show(low, 's')} to {show(high, 's')}), "
+                f"{best.step.mfu:.1%} of peak, {show(best.memory, 'B')} per device.{run}")
+
+    def rows(self, of="candidates"):
+        """Head and rows of the table that is shown."""
+        head = ["layout", "micro-batch", "ZeRO", "recompute", "step", "MFU", "memory", "devices"]
+        return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:g}",
+                       c.layout.zero, f"{c.layout.recompute:.0%}", show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
+                       c.devices] for c in getattr(self, of)]
+
+    def __repr__(self):
+        return f"<plan: {self.sentence()} {self.legal:,} layouts in {self.seconds:.2g} s>"
+
+    def _repr_html_(self):
+        from .pictures.tables import prose, table
+        head, rows = self.rows()
+        shown = table(head, rows, title=self.sentence())._repr_html_() if rows else ""
+        return shown + "".join(f"<p>{prose(line)}</p>" for line in self.why)
+
+
+def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, share=0.9, keep=10, prune=None, failures=None,
+         tokens=None, deadline=None, progress=None, options=None, **limits):
+    """The Plan for training a model on a cluster: all legal layouts, the best `keep` of them, and the Pareto front.
+
+    batch      sequences in a step; or a text, "4M tokens", "512 sequences"
+    objective  "time" of a step; "goodput", the same with failures; "cost", device-seconds of a step
+    devices    numbers of devices to try, the cluster's own by default
+    share      of a device's memory that may be filled
+    prune      False to price every legal layout, True to leave out what cannot be of interest, which begins to pay at millions
+               and is the default there; the answer is the same
+    failures   Failures, for goodput
+    tokens, deadline   of the whole run, tokens and seconds: layouts that would be late are left out
+    progress   called with (layouts looked at, of how many), now and then
+    options    arguments for `estimate`
+    limits     values that a field of Layout may have: tp=8, zero=(0, 1), recompute=0, cp=1, ...
+
+    Where nothing fits, or nothing is legal, the Plan says why, and which changes help: each has been searched as a whole.
+    Raises TypeError for a model or cluster that is none, ValueError, naming it, for any other argument.
+    """
+    start = time.process_time()
+    job = _Job.of(model, cluster, batch, seq_len, objective, share, keep, prune, failures, tokens, deadline, progress, options, limits)
+    sizes = [cluster.devices] if devices is None else sorted({devices} if isinstance(devices, Real) else set(devices))
+    specs.at_least(1, **{f"devices[{k}]": n for k, n in enumerate(sizes)})
+    padded = job.padded(*sizes)
+    notes = () if padded is model else (
+        f"Vocabulary padded from {model.vocab:,} to {padded.vocab:,}, so that every tensor degree divides it.",)
+    job = replace(job, model=padded)
+    found = [job.search(n) for n in sizes]
+    candidates = sorted(itertools.chain(*(f.best for f in found)), key=lambda c: (c.score, c.memory))[:keep]
+    front = _front(list(itertools.chain(*(f.front for f in found))))
+    why = notes if candidates else _why(job, sizes, found) + notes
+    return Plan(model=padded, batch=job.batch, seq_len=seq_len, objective=objective, candidates=tuple(candidates),
+                front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
+                fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
+
+
+# ---- the job ---------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """The answer for one number of devices. least: the smallest memory of any legal layout, None if it was not looked for."""
+    best: list
+    front: list
+    legal: int
+    priced: int
+    fits: int
+    least: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """The arguments of `plan`, checked; see there."""
+    model: Transformer
+    cluster: Cluster
+    batch: int
+    seq_len: int
+    objective: str
+    share: float
+    keep: int
+    prune: bool | None
+    failures: Failures | None
+    most: float                                    # seconds of a step, at most
+    progress: object
+    options: Mapping
+    limits: Mapping
+
+    @classmethod
+    def of(cls, model, cluster, batch, seq_len, objective, share, keep, prune, failures, tokens, deadline, progress, options,
+           limits):
+        for name, value, kind, example in (("model", model, Transformer, 'model("llama3-70b")'),
+                                           ("cluster", cluster, Cluster, 'cluster("dgx-h100", 512)')):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} = {value!r}; allowed: a {kind.__name__}, such as {example}")
+        if not isinstance(seq_len, Real) or seq_len < 1 or seq_len % 1:
+            raise ValueError(f"seq_len = {seq_len!r}; allowed: a whole number of tokens, at least 1")
+        specs.pick(dict.fromkeys(OBJECTIVES), objective, "objective")
+        if objective == "goodput" and not isinstance(failures, Failures):
+            raise ValueError(f"failures = {failures!r}; allowed for goodput: Failures(mtbf=..., checkpoint=...)")
+        if not 0 < share <= 1:
+            raise ValueError(f"share = {share!r}; allowed: above 0 and at most 1")
+        specs.at_least(1, keep=keep)
+        batch = sequences(batch, seq_len)
+        if deadline is not None and tokens is None:
+            raise ValueError(f"deadline = {deadline!r} without tokens; allowed: both, or tokens alone")
+        specs.at_least(1, tokens=tokens, deadline=deadline)
+        known = dict.fromkeys((*DEGREES, *CHOICES))
+        for name in limits:
+            specs.pick(known, name, "limit")
+        limits = {name: tuple(x) if isinstance(x, (tuple, list, range, set, np.ndarray)) else (x,) for name, x in limits.items()}
+        for name, x in limits.items():
+            if not x or not all(isinstance(k, Real) for k in x):
+                raise ValueError(f"{name} = {x!r}; allowed: a number, or numbers")
+            least, most = {"recompute": (0, 1), "zero": (0, 3), "sequence_parallel": (0, 1)}.get(name, (1, math.inf))
+            if not all(least <= k <= most and (name == "recompute" or k == int(k)) for k in x):
+                raise ValueError(f"{name} = {x!r}; allowed: {'shares' if name == 'recompute' else 'whole numbers'} from {least}"
+                                 + (f" to {most}" if most < math.inf else ""))
+        for name in options or {}:
+            specs.pick(dict.fromkeys(list(inspect.signature(estimate).parameters)[4:]), name, "option")
+        return cls(model=model, cluster=cluster, batch=batch, seq_len=int(seq_len), objective=objective, share=share, keep=keep,
+                   prune=prune, failures=failures, most=deadline*batch*seq_len/tokens if deadline else math.inf,
+                   progress=progress, options=options or {}, limits=limits)
+
+    def letters(self, devices, model=None):
+        return letters(model or self.model, devices=devices, batch=self.batch, seq_len=self.seq_len)
+
+    def padded(self, *sizes):
+        """The model, with a vocabulary that every tensor degree of the search divides."""
+        rules = [rule for rule in RULES if rule.name in ("heads", "kv_heads", "ffn")]
+        degrees = [tp for n in sizes for tp in divisors(n) if tp in self.limits.get("tp", (tp,))
+                   and all(rule.holds(letters(self.model, tp=tp)) for rule in rules)]
+        multiple = math.lcm(*degrees)
+        vocab = -(-self.model.vocab//multiple)*multiple
+        return self.model if vocab == self.model.vocab else replace(self.model, vocab=vocab)
+
+    def search(self, devices, *, least=False):
+        """The _Found of one number of devices; `least` to look for the least memory too."""
+        model, cluster = self.padded(devices), self.cluster if devices == self.cluster.devices else self.cluster.sized(devices)
+        return _Search(self, model, cluster, layouts(self.letters(devices, model), self.limits), least).run()
+
+    def price(self, model, cluster, layout):
+        return estimate(model, cluster, layout, self.seq_len, **self.options)
+
+    def score(self, devices):
+        """What one second of a step on this many devices counts for."""
+        return {"time": 1, "cost": devices}.get(self.objective, self.failures and self.failures.slowdown(devices))
+
+
+def sequences(batch, seq_len):
+    """Sequences in a batch that is given in sequences, or as a text in tokens: "4M", "4M tokens", "512 sequences".
+
+    M is a million, and 2**20 where a million tokens, but not 2**20, would leave a part of a sequence; k and G likewise.
+    """
+    found = re.fullmatch(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*([kKMG]?)\s*(tokens?|sequences?|)\s*", str(batch))
+    if not found:
+        raise ValueError(f"batch = {batch!r}; allowed: a number of sequences, or a text such as '4M tokens', '512 sequences'")
+    number, prefix, unit = float(re.sub("[,_]", "", found[1])), found[2].upper(), found[3]
+    power = " KMG".index(prefix or " ")
+    in_tokens = unit.startswith("token") or prefix and not unit.startswith("seq")
+    for size in (1000**power, 1024**power):
+        n = number*size/(seq_len if in_tokens else 1)
+        if n >= 1 and n == int(n):
+            return int(n)
+    per = f" of sequences of {seq_len} tokens" if in_tokens else ""
+    raise ValueError(f"batch = {batch!r} is {number*1000**power/(seq_len if in_tokens else 1):g}{' sequences' if in_tokens else ''}; "
+                     f"allowed: a whole number{per}")
+
+
+# ---- the search ------------------------------------------------------------------------------
+class _Search:
+    """All layouts on one number of devices.
+
+    A row is a choice of DEGREES; to each belong all shares of recomputation and all pairs of `zero` and
+    `sequence_parallel`. Rows that differ in `chunks` alone are a block.
+
+    Pruning is exact. For a block, a pair and every cause of a Step, `Tape.bounds` gives a number l <= the cause, for all
+    its chunks and shares; causes are seconds, so max(l, 0) <= the cause too, and the sum L of these is <= the time of each
+    layout of the block. Likewise K <= its memory. The block is left out if, for each of its pairs,
+    either K > what a device may hold: no layout of it fits;
+    or L is above the time of `keep` layouts that fit, so that none of it is among the best, and there is a layout p that
+    fits with time(p) <= L, memory(p) <= K and a blast no larger, so that p is at least as good as each layout of the block in
+    everything, and a front that holds p, or what is at least as good as p, lacks nothing. Devices are the same throughout.
+    """
+
+    def __init__(self, job, model, cluster, rows, least):
+        self.job, self.model, self.cluster, self.rows, self.look = job, model, cluster, rows, least
+        self.size = len(rows["pp"])
+        self.limit = job.share*cluster.device.memory
+        self.shares = np.array(sorted(job.limits.get("recompute", RECOMPUTE)), float)
+        self.pairs = [(zero, sp) for zero in sorted(job.limits.get("zero", range(4)))
+                      for sp in sorted(map(bool, job.limits.get("sequence_parallel", (False, True))))]
+        q = job.letters(cluster.devices, model)
+
+        def allowed(name, value):
+            """The rows that may have this choice: by the rules, and unless its other name is a choice too."""
+            keep, known = np.ones(self.size, bool), SimpleNamespace(**vars(q) | rows | {name: value})
+            for rule in RULES + (SYNONYMS if 0 in job.limits.get(name, (0,)) else ()):
+                if name in rule.letters:
+                    keep &= rule.holds(known)
+            return keep
+        zeros, sharing = ({x: allowed(name, x) for x in {pair[k] for pair in self.pairs}}
+                          for k, name in enumerate(("zero", "sequence_parallel")))
+        self.allowed = [zeros[zero] & sharing[sp] for zero, sp in self.pairs]
+        self.legal = sum(int(a.sum()) for a in self.allowed)*len(self.shares)
+        self.blast = rows["tp"]*rows["pp"]*rows["cp"]
+        self.levels = np.array(sorted({cluster.devices, *self.blast.tolist()}))
+        self.top, self.front = np.empty((0, 6)), np.empty((0, 6))       # score, memory, blast, row, pair, share
+        self.table = np.full((len(self.levels), EDGES + 1), np.inf)
+        self.priced = self.fits = 0
+        self.least = np.inf
+
+    def run(self):
+        job = self.job
+        if self.legal:
+            steps = self.steps()
+            self.tape = Tape([x for s in steps for x in (s.time, s.memory)])
+            order = self.order(steps)
+            done = 0
+            for at in order:
+                self.price(at)
+                done += len(at)
+                if job.progress:
+                    job.progress(done, self.size)
+        found = [[self.candidate(row) for row in rows] for rows in (self.top, self.front)]
+        return _Found(best=found[0], front=found[1], legal=self.legal, priced=self.priced, fits=self.fits,
+                      least=float(self.least) if self.look and self.legal else None)
+
+    def steps(self):
+        """`estimate`, recorded for each pair; degrees that are the same in all rows are numbers."""
+        self.free = [name for name in DEGREES if len(np.unique(self.rows[name])) > 1 or name == "chunks"]
+        degrees = {name: symbol(name) if name in self.free else int(self.rows[name][0]) for name in DEGREES}
+        return [self.job.price(self.model, self.cluster, Layout(
+            batch=self.job.batch, zero=int(zero), sequence_parallel=sp, recompute=symbol("recompute"), **degrees))
+            for zero, sp in self.pairs]
+
+    def inputs(self, tape, at):
+        return {name: self.shares if name == "recompute" else self.rows[name][at, None].astype(float) for name in tape.inputs}
+
+    # ---- order and pruning -------------------------------------------------------------------
+    def order(self, steps):
+        """Arrays of rows to price, one after another: all of them, or first those that promise most."""
+        everything = np.arange(self.size)
+        prune = self.legal >= MANY if self.job.prune is None else self.job.prune
+        if not prune or self.look:
+            for at in range(0, self.size, ROWS):
+                yield everything[at:at + ROWS]
+            return
+        key = np.zeros(self.size, np.int64)
+        for name in DEGREES:
+            if name != "chunks":
+                values, place = np.unique(self.rows[name], return_inverse=True)
+                key = key*len(values) + place
+        order = np.argsort(key, kind="stable")
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+        first, self.counts = order[starts], np.diff(starts, append=self.size)
+        low, high = (f.reduceat(self.rows["chunks"][order], starts).astype(float) for f in (np.minimum, np.maximum))
+        seconds, nbytes = self.block_bounds(steps, first, low, high)
+        allowed = np.array([a[first] for a in self.allowed])
+        hopeful = allowed & (nbytes <= self.limit)
+        promise = np.where(hopeful, seconds, np.inf).min(0)
+        waiting = np.argsort(promise, kind="stable")
+        waiting = waiting[np.isfinite(promise[waiting])]
+        while len(waiting):
+            upto = max(1, int(np.searchsorted(np.cumsum(self.counts[waiting]), ROWS, "right")))
+            take, waiting = waiting[:upto], waiting[upto:]
+            rows = np.concatenate([order[starts[b]:starts[b] + self.counts[b]] for b in take])
+            for at in range(0, len(rows), ROWS):
+                yield rows[at:at + ROWS]
+            if len(waiting):
+                waiting = waiting[self.needed(seconds[:, waiting], nbytes[:, waiting], self.blast[first[waiting]],
+                                              hopeful[:, waiting])]
+
+    def block_bounds(self, steps, first, low, high):
+        """Bounds from below of the time and the memory of each block and pair: two arrays [pair, block]."""
+        tape = Tape([x for s in steps for x in (*s.seconds.values(), s.memory)])
+        values = {name: self.rows[name][first].astype(float) for name in tape.inputs if name in DEGREES}
+        values |= {"chunks": (low, high), "recompute": (self.shares[0], self.shares[-1])}
+        lows = iter(tape.bounds(**{name: values[name] for name in tape.inputs}))
+        seconds, nbytes = [], []
+        for step in steps:
+            causes = [np.maximum(next(lows)[0], 0) for _ in step.seconds]
+            seconds.append(np.broadcast_to(sum(causes), len(first)))
+            nbytes.append(np.broadcast_to(next(lows)[0], len(first)))
+        return np.array(seconds), np.array(nbytes)
+
+    def needed(self, seconds, nbytes, blast, hopeful):
+        """Which of these blocks the proof above does not leave out."""
+        worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
+        out = np.zeros(seconds.shape[1], bool)
+        for k, (zero, _) in enumerate(self.pairs):
+            better = self.known(nbytes[k], blast if zero == 0 else self.cluster.devices)
+            out |= hopeful[k] & ((seconds[k] <= worst) | (seconds[k] <= better))
+        return out
+
+    def known(self, nbytes, blast):
+        """The least time of a known layout with no more memory, and no larger a blast."""
+        edge = np.clip(np.nan_to_num(nbytes*(EDGES/self.limit)), 0, EDGES).astype(np.int64)
+        return self.table[np.searchsorted(self.levels, blast), edge]
+
+    # ---- prices ------------------------------------------------------------------------------
+    def price(self, at):
+        """Price these rows, and keep what belongs to the best or to the front."""
+        results = self.tape.run(**self.inputs(self.tape, at))
+        shape, fresh, firsts = (len(at), len(self.shares)), [], []
+        for k, (zero, _) in enumerate(self.pairs):
+            may = self.allowed[k][at, None]
+            if not may.any():
+                continue
+            seconds, nbytes = (np.broadcast_to(x, shape) for x in results[2*k:2*k + 2])
+            self.priced += int(may.sum())*shape[1]
+            if self.look:
+                self.least = min(self.least, np.min(nbytes, where=may, initial=np.inf))
+            fits = may & (nbytes <= self.limit)
+            n = int(fits.sum())
+            self.fits += n
+            if not n:
+                continue
+            if self.job.most < math.inf:
+                fits = fits & (seconds*self.late <= self.job.most)
+            seconds = np.where(fits, seconds, np.inf)
+            worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
+            chosen = np.flatnonzero((seconds <= worst) & fits)
+            if len(chosen) > self.job.keep:
+                flat = seconds.ravel()[chosen]
+                chosen = chosen[flat <= np.partition(flat, self.job.keep - 1)[self.job.keep - 1]]
+            blast = self.blast[at, None] if zero == 0 else self.cluster.devices
+            for kept, which in ((firsts, chosen), (fresh, np.flatnonzero(fits & (seconds <= self.known(nbytes, blast))))):
+                row, share = which//shape[1], which % shape[1]
+                kept.append(np.stack([seconds.ravel()[which], nbytes[row, share], np.broadcast_to(blast, shape)[row, share],
+                                      at[row], np.full(len(which), k), share], 1))
+        if any(map(len, firsts)):
+            everyone = np.concatenate([self.top, *firsts])
+            self.top = everyone[np.lexsort(everyone.T[::-1])][:self.job.keep]
+        if any(map(len, fresh)):
+            self.front = _unbeaten(np.concatenate([self.front, *fresh]), self.levels)
+            for i, level in enumerate(self.levels):
+                mine = self.front[self.front[:, 2] <= level]
+                mine = mine[np.argsort(mine[:, 1], kind="stable")]
+                best = np.minimum.accumulate(np.concatenate([[np.inf], mine[:, 0]]))
+                self.table[i] = best[np.searchsorted(mine[:, 1], np.arange(EDGES + 1)*(self.limit/EDGES), "right")]
+
+    @property
+    def late(self):
+        failures = self.job.failures
+        return failures.slowdown(self.cluster.devices) if failures and self.job.objective == "goodput" else 1
+
+    def candidate(self, found):
+        seconds, nbytes, blast, row, pair, share = found
+        zero, sp = self.pairs[int(pair)]
+        share = self.shares[int(share)]
+        layout = Layout(batch=self.job.batch, zero=int(zero), sequence_parallel=sp,
+                        recompute=int(share) if share == int(share) else float(share),
+                        **{name: int(self.rows[name][int(row)]) for name in DEGREES})
+        return Candidate(layout, self.cluster, float(seconds), float(nbytes), int(blast),
+                         float(seconds*self.job.score(self.cluster.devices)), functools.partial(self.job.price, self.model))
+
+
+def _unbeaten(found, levels):
+    """The rows (time, memory, blast, ...) that no other beats, the first of equal ones."""
+    found = found[np.lexsort(found.T[::-1])]
+    kept = []
+    for level in levels:
+        mine = found[found[:, 2] <= level]
+        before = np.minimum.accumulate(np.concatenate([[np.inf], mine[:-1, 1]])) if len(mine) else mine[:, 1]
+        mine = mine[mine[:, 1] < before]
+        kept.append(mine[mine[:, 2] == level])
+    kept = np.concatenate(kept)
+    return kept[np.lexsort(kept.T[::-1])]
+
+
+def _front(candidates):
+    """The candidates that no other beats in time, memory, devices and blast, fastest first."""
+    def beats(a, b):
+        x, y = ((c.time, c.memory, c.devices, c.blast) for c in (a, b))
+        return x != y and all(s <= t for s, t in zip(x, y))
+    if len({c.devices for c in candidates}) > 1:
+        candidates = [b for b in candidates if not any(a.devices < b.devices and beats(a, b) for a in candidates)]
+    return sorted(candidates, key=lambda c: (c.time, c.memory))
+
+
+def _degrees(lay):
+    """The degrees of a layout that are more than one, as a text: "tp 8 sp, pp 4, dp 16"; sp where sequences are shared."""
+    degrees = [(k, getattr(lay, k)) for k in ("tp", "pp", "cp", "dp", "ep", "chunks")]
+    said = [f"{k} {n}{' sp' if k == 'tp' and lay.sequence_parallel else ''}" for k, n in degrees if n > 1]
+    return ", ".join(said) or "dp 1"
+
+
+def _scaled(cluster, name, factor):
+    """The cluster with one of CONSTANTS this many times as large."""
+    device = cluster.device
+    if name == "matrix products":
+        return replace(cluster, device=replace(device, measured={k: v*factor for k, v in device.measured.items()}))
+    if name == "device memory":
+        return replace(cluster, device=replace(device, bandwidth=device.bandwidth*factor))
+    what = "beta" if name.startswith("bandwidth") else "alpha"
+    inside = name.endswith("in a node")
+    return replace(cluster, levels=tuple(
+        replace(level, link=replace(level.link, **{what: getattr(level.link, what)*factor})) if (k == 0) is inside else level
+        for k, level in enumerate(cluster.levels)))
+
+
+# ---- reasons ---------------------------------------------------------------------------------
+def _why(job, sizes, found):
+    """Sentences: why there is no candidate, and the changes that give one, each tried by a whole search."""
+    if not any(f.legal for f in found):
+        return _illegal(job, sizes[-1])
+    if any(f.fits for f in found):
+        said = (f"No layout is fast enough: a step may take {show(job.most, 's')}, and the fastest that fits takes "
+                f"{show(min(c.score for n in sizes for c in replace(job, most=math.inf, objective='time').search(n).best), 's')}.")
+        return (said, *_helps(_more_devices(job, sizes[-1])))
+    least = min((replace(job, keep=1).search(n, least=True) for n, f in zip(sizes, found) if f.legal), key=lambda f: f.least)
+    said = (f"No layout fits: the smallest of {sum(f.legal for f in found):,} legal ones needs {show(least.least, 'B')} per device, and "
+            f"{job.share:.0%} of {show(job.cluster.device.memory, 'B')} may be filled.")
+    return (said, *_helps(itertools.chain(_freed(job, sizes[-1]), _more_devices(job, sizes[-1]), _larger_device(job, sizes[-1]))))
+
+
+def _helps(changes):
+    """Sentences about the changes that give a layout; of those of one kind the first."""
+    for said, job, devices in changes:
+        best = job.search(devices).best
+        yield f"It works if you {said}: {_degrees(best[0].layout)}, {show(best[0].time, 's')} a step."
+
+
+def _first(changes):
+    """The first change that gives a layout, as a list."""
+    for said, job, devices in changes:
+        try:
+            if job.search(devices).best:
+                return [(said, job, devices)]
+        except ValueError:                                          # no whole nodes
+            continue
+    return []
+
+
+def _freed(job, devices):
+    """What the limits forbid: a value at the end of its range, or any."""
+    for name, most in (("recompute", 1), ("zero", 3)):
+        if name in job.limits and most not in job.limits[name]:
+            words = {"recompute": "recompute fully (recompute = 1)", "zero": "shard everything (zero = 3)"}[name]
+            yield from _first([(words, replace(job, limits={**job.limits, name: (*job.limits[name], most)}), devices)])
+    for name in job.limits:
+        if name not in ("recompute", "zero"):
+            rest = {k: v for k, v in job.limits.items() if k != name}
+            yield from _first([(f"leave {name} free", replace(job, limits=rest), devices)])
+    if len(job.limits) > 1:
+        yield from _first([(f"leave {', '.join(job.limits)} free", replace(job, limits={}), devices)])
+    if job.share < 1:
+        yield from _first([("fill all of the memory (share = 1)", replace(job, share=1), devices)])
+
+
+def _more_devices(job, devices):
+    """Twice as many, four times, up to 64 times."""
+    return _first((f"use {n:,} devices", job, n) for n in (devices << k for k in range(1, 7)))
+
+
+def _larger_device(job, devices):
+    """The device with the smallest memory that is larger, and on which a layout fits."""
+    larger = sorted((a for a in accelerators().values() if a.measured and a.memory > job.cluster.device.memory),
+                    key=lambda a: a.memory)
+    return _first((f"take {a.name}, with {show(a.memory, 'B')}", replace(job, cluster=replace(job.cluster, device=a)), devices)
+                  for a in larger)
+
+
+def _illegal(job, devices):
+    """Why no layout is legal, and the nearest job for which one is."""
+    def count(rules=RULES, limits=job.limits, batch=job.batch, devices=devices):
+        q = letters(job.padded(devices), devices=devices, batch=batch, seq_len=job.seq_len)
+        return len(layouts(q, limits, rules=rules)["pp"])
+    tally = {}
+    layouts(job.letters(devices, job.padded(devices)), job.limits, tally)
+    alone = [name for name in tally if count(rules=[rule for rule in RULES if rule.name != name])]
+    said = [f"No layout of {devices:,} devices and {job.batch:,} sequences is legal."]
+    said += [f"For one: {tally[name][1]}" for name in alone or list(tally)[-1:]]
+    free = [name for name in job.limits if count(limits={k: v for k, v in job.limits.items() if k != name})]
+    said += [f"It works if you leave {name} free." for name in free]
+    near = (n for k in range(1, 1 + min(job.batch, 512)) for n in (job.batch + k, job.batch - k) if n > 0)
+    if "batch" in alone or "interleave" in alone:
+        said += [f"It works if you take a batch of {n:,} sequences." for n in itertools.islice((n for n in near if count(batch=n)), 1)]
+    fewer = range(devices - job.cluster.node, 0, -job.cluster.node)
+    if not free:
+        said += [f"It works if you use {n:,} devices." for n in itertools.islice((n for n in fewer[:512] if count(devices=n)), 1)]
+    return tuple(said)

@@ -1,0 +1,194 @@
+"""The command, as a user would type it."""
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capacity import GB, TFLOPS, cluster, day, estimate, hour, Layout, model, ring_all_reduce_time, us
+from capacity.cli import columns, main, quantity
+from capacity.units import Unit, byte, dollar, flop, second
+
+ROOT = Path(__file__).resolve().parents[1]
+JOB = "llama3-70b --cluster dgx-h100:512 --batch 512 --seq 8192"
+
+
+@pytest.fixture
+def say(capsys, monkeypatch):
+    """say("plan ...") -> exit status, what it printed, what it complained."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def typed(line):
+        try:
+            status = main(line.split())
+        except SystemExit as stop:
+            status = stop.code
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return status, out, err
+    return typed
+
+
+# --- quantities
+
+@pytest.mark.parametrize("text, unit, value", [
+    ("1GB", byte, 1e9), ("1 GiB", byte, 2**30), ("512", byte, 512), ("8b", byte, 1), ("450GB/s", byte/second, 450e9),
+    ("400 Gb/s", byte/second, 50e9), ("2us", second, 2e-6), ("2 µs", second, 2e-6), ("5min", second, 300), ("30 days", second, 30*day),
+    ("2h", second, 7200), ("5m", second, None), ("989.4 TFLOP/s", flop/second, 989.4e12), ("989.4TFLOPS", flop/second, 989.4e12),
+    ("1,000", Unit(), 1000), ("4M", Unit(whole=True), 4e6), ("70B", Unit(whole=True), 70e9), ("15T", Unit(), 15e12), ("45%", Unit(most=1), 0.45),
+    ("2$", dollar, 2), ("2 $/h", dollar/second, 2/hour), ("1e-3", second, 1e-3), ("1/s", Unit()/second, None), ("3 1/s", Unit()/second, 3),
+    ("1 kB", second, None), ("fast", byte, None), ("", byte, None), ("1 parsec", byte, None), ("4M", byte, None)])
+def test_a_quantity_has_its_unit(text, unit, value):
+    if value is None:
+        with pytest.raises(ValueError, match="^n = .*; allowed: a number, or one with a unit such as "):
+            quantity(text, unit, "n")
+    else:
+        assert quantity(text, unit, "n") == pytest.approx(value, rel=1e-12)
+
+
+# --- plan
+
+def test_a_plan_in_the_shell(say):
+    status, out, err = say("plan llama3-70b --cluster dgx-h100:1024 --batch 4M --seq 8192")
+    assert status == 0 and err == ""
+    assert out.startswith("Llama 3 70B on 1,024 x NVIDIA H100 SXM5 80 GB: tp ")
+    assert "a step of 4,194,304 tokens takes" in " ".join(out.split()) and "legal layouts, of which" in out and "Measure first: matrix products" in out
+    assert len(re.findall(r"^tp \d.* GB( |$)", out, re.M)) == 10
+    assert all(len(line) <= 100 for line in out.splitlines())
+
+
+@pytest.mark.parametrize("width", [30, 50, 72, 200])
+def test_a_table_fits_the_terminal(say, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = say("plan llama3-70b --cluster dgx-h100:256 --batch 256 --seq 8192 --top 3")
+    assert max(map(len, out.splitlines())) <= width
+    assert ("devices" in out.split("\n\n")[1]) == (width >= 100)
+
+
+def test_columns_go_from_the_right():
+    table = columns(["name", "size", "far"], [["a", "1 GB", "x"], ["bb", "22 GB", "y"]], width=12)
+    assert table.splitlines() == ["name   size", "a      1 GB", "bb    22 GB"]
+
+
+def test_json_and_csv_are_the_plan(say):
+    from capacity import plan
+    found = plan(model("llama3-70b"), cluster("dgx-h100", 512), 512, 8192)
+    status, out, _ = say(f"plan {JOB} --json")
+    data = json.loads(out)
+    assert status == 0 and data["candidates"][0] == json.loads(json.dumps(found.best.to_dict())) and data["legal"] == found.legal
+    rows = list(csv.DictReader(io.StringIO(say(f"plan {JOB} --csv --front")[1])))
+    assert len(rows) == len(found.front) and float(rows[0]["time"]) == found.best.time
+
+
+def test_limits_are_given_as_lists(say):
+    data = json.loads(say(f"plan {JOB} --json --tp 4,8 --zero 1 --recompute 0,1 --cp 1 --sequence-parallel yes --top 50")[1])
+    assert {c["tp"] for c in data["candidates"]} <= {4, 8} and {c["zero"] for c in data["candidates"]} == {1}
+    assert {c["recompute"] for c in data["candidates"]} <= {0, 1} and all(c["sequence_parallel"] for c in data["candidates"])
+
+
+def test_an_impossible_plan_says_what_would_be_possible(say):
+    status, out, err = say("plan llama3-70b --cluster dgx-h100:8 --batch 64 --seq 8192")
+    assert status == 1 and err == "" and "No layout fits: the smallest of" in out and "It works if you use 32 devices" in out
+    status, out, _ = say("plan llama3-70b --cluster dgx-h100:64 --batch 7 --seq 1000 --tp 8 --pp 1")
+    assert status == 1 and "A batch of 7 sequences" in out and "a batch of 8 sequences" in out
+    status, out, _ = say("plan llama3-70b --cluster dgx-h100:8 --batch 64 --seq 8192 --json")
+    assert status == 1 and json.loads(out)["candidates"] == []
+
+
+def test_deadlines_and_failures(say):
+    status, out, _ = say("plan llama3-8b --cluster dgx-h100:64 --batch 4M --seq 8192 --tokens 15T --deadline 30days")
+    assert status == 1 and "a step may take 725 ms" in out and "use 1,024 devices" in out
+    status, out, _ = say("plan llama3-8b --cluster dgx-h100:64 --batch 4M --seq 8192 --tokens 1T --deadline 60days")
+    assert status == 0 and re.search(r"All 10¹² tokens take [\d.]+ days", " ".join(out.split()))
+    status, out, _ = say("plan llama3-8b --cluster dgx-h100:64 --batch 4M --seq 8192 --devices 8,64 --objective goodput --mtbf 2h --checkpoint 2min")
+    assert status == 0 and " on 8 x " in out
+
+
+# --- estimate, fits, show, compute
+
+def test_an_estimate_in_the_shell(say):
+    status, out, _ = say(f"estimate {JOB} --tp 8 --pp 4")
+    step = estimate(model("llama3-70b"), cluster("dgx-h100", 512), Layout(batch=512, dp=16, tp=8, pp=4), 8192)
+    assert status == 0 and f"{step.mfu:.1%} of peak" in out and "matmul" in out and "altogether   80.6 GB     100.7%" in out
+    data = json.loads(say(f"estimate {JOB} --tp 8 --pp 4 --json")[1])
+    assert data["time"] == step.time and data["seconds"] == dict(step.seconds) and data["memory"] == step.memory
+
+
+def test_whether_it_fits_is_the_exit_status(say):
+    status, out, _ = say(f"fits {JOB} --tp 8 --pp 4")
+    assert status == 1 and out.startswith("Does not fit: 80.6 GB per device, and 90% of 80 GB may be filled.")
+    status, out, _ = say(f"fits {JOB} --tp 8 --pp 4 --sequence-parallel yes")
+    assert status == 0 and out.startswith("Fits: ")
+    assert json.loads(say(f"fits {JOB} --tp 8 --pp 4 --json")[1])["fits"] is False
+
+
+def test_whether_anything_fits(say):
+    status, out, _ = say(f"fits {JOB}")
+    assert status == 0 and re.match(r"Fits: [\d,]+ of [\d,]+ legal layouts. The fastest: Llama 3 70B on 512 x", " ".join(out.split())) and "altogether" in out
+    status, out, _ = say("fits llama3-70b --cluster dgx-h100:8 --batch 64 --seq 8192")
+    assert status == 1 and "No layout fits" in out and "use 32 devices" in out
+    assert json.loads(say(f"fits {JOB} --json")[1])["fits"] is True
+
+
+@pytest.mark.parametrize("name, words", [("h100-sxm", ["bf16 989.4 TFLOP/s", "memory     80 GB", "3.35 TB/s"]), ("ndr", ["alpha    2.8 µs", "50 GB/s"]),
+                                         ("nvlink4", ["measured  370 GB/s"]), ("dgx-h100", ["8 by nvlink4; 256 by ndr"]),
+                                         ("llama3-70b", ["params         70,553,706,496"]), ("ring_all_reduce_time", ["ring_all_reduce_time(n, P, alpha, beta)"]),
+                                         ("deepseek-v3", ["experts", "latent"])])
+def test_what_is_known_is_shown(say, name, words):
+    status, out, _ = say(f"show {name}")
+    assert status == 0 and all(w in out for w in words), out
+    assert json.loads(say(f"show {name} --json")[1])["key"] == name
+
+
+def test_without_a_name_everything_is_listed(say):
+    status, out, _ = say("show")
+    assert status == 0 and all(w in out for w in ("h100-sxm", "dgx-h100", "llama3-70b", "ndr", "ring_all_reduce_time"))
+
+
+def test_a_formula_in_the_shell(say):
+    assert say("compute ring_all_reduce_time n=1GB P=64 link=ndr") == (0, "39.7 ms\n", "")
+    by_hand = ring_all_reduce_time(1*GB, 64, 5*us, 50*GB)
+    assert json.loads(say("compute ring_all_reduce_time n=1GB P=64 alpha=5us beta=400Gb/s --json")[1])["value"] == by_hand
+    assert say("compute training_time flops=6e24 P=1024 peak=989TFLOP/s mfu=40%")[0] == 0
+    assert 6e24/(1024*989*TFLOPS*0.4) > day
+
+
+# --- mistakes
+
+@pytest.mark.parametrize("line, words", [
+    ("plan lama3-70b --cluster dgx-h100:512 --batch 512 --seq 8192", "unknown model 'lama3-70b'; close matches: llama3-70b"),
+    ("plan llama3-70b --cluster dgx-h10 --batch 512 --seq 8192", "unknown cluster 'dgx-h10'; close matches: dgx-h100"),
+    ("plan llama3-70b --cluster dgx-h100:1020 --batch 512 --seq 8192", "devices = 1020; allowed: whole nodes of 8"),
+    ("plan llama3-70b --cluster dgx-h100:x --batch 512 --seq 8192", "devices = 'x'; allowed: a number"),
+    ("plan llama3-70b --clustr dgx-h100 --batch 512 --seq 8192", "there is no option --clustr; close matches: --cluster"),
+    (f"plan {JOB} --objective speed", "invalid choice: 'speed'"), (f"plan {JOB} --tp eight", "tp = 'eight'; allowed: a number"),
+    (f"plan {JOB} --seq 1.5", "seq = 1.5; allowed: a whole number"), (f"plan {JOB} --share 2", "share = 2.0; allowed: above 0"),
+    (f"plan {JOB} --format fp7", "format = 'fp7'"), ("plan", "the following arguments are required: model"), ("", "required: COMMAND"),
+    (f"plan {JOB} --batch 4.1M", "batch = '4.1M' is"), ("plna", "there is no command 'plna'; close matches: plan"),
+    (f"estimate {JOB} --tp 3", "64 attention heads do not divide over tp = 3"), (f"estimate {JOB} --tp 8 --dp 3", "and the cluster has 512 devices"),
+    (f"estimate {JOB} --zero 7", "zero = 7; allowed: 0, 1, 2 or 3"), ("show h100", "unknown name 'h100'; close matches: h100-sxm"),
+    ("compute ring_all_reduce_tim n=1", "unknown formula 'ring_all_reduce_tim'; close matches: ring_all_reduce_time"),
+    ("compute ring_all_reduce_time n=1GB", "ring_all_reduce_time needs P (a count, at least 1), alpha (at least 0), beta (above 0) too"),
+    ("compute ring_all_reduce_time n=1GB P=64 lnk=ndr", "unknown argument of ring_all_reduce_time 'lnk'; close matches: link"),
+    ("compute ring_all_reduce_time n=1s", "n = '1s'; allowed: a number, or one with a unit such as GB"),
+    ("compute ring_all_reduce_time 1GB", "'1GB'; allowed: arguments such as n=1"),
+    ("compute ring_all_reduce_time n=1GB P=0 link=ndr", "P = 0; allowed: a count, at least 1")])
+def test_a_mistake_is_one_line(say, line, words):
+    status, out, err = say(line)
+    assert status == 2 and out == "" and words in err and err.count("\n") == 1 and err.startswith("capacity"), err
+
+
+def test_the_command_is_installed_and_a_module():
+    """`python -m capacity`, cut off by `head`; and the console script of pyproject.toml is its main."""
+    import tomllib
+    scripts = tomllib.loads((ROOT/"pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"capacity": "capacity.cli:main"}
+    line = f"{sys.executable} -m capacity show | head -1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.startswith("accelerators: v100") and done.stderr == ""
+    done = subprocess.run([sys.executable, "-m", "capacity", "--help"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and all(word in done.stdout for word in ("plan", "estimate", "fits", "show", "compute"))

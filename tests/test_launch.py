@@ -1,0 +1,114 @@
+"""Launch options: what is printed is the layout, by names that stand in the sources; what a framework cannot do is refused."""
+import argparse
+import ast
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from capacity import Layout, cluster, model, plan
+from capacity.cli import main
+from capacity.launch import DIALECTS, launch_options, option_names
+
+LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 64)
+PIPED = Layout(batch=512, dp=4, tp=8, pp=2, chunks=4, zero=1, sequence_parallel=True)
+SHARDED = Layout(batch=512, dp=16, tp=4, zero=3, sequence_parallel=True)
+PLAIN = Layout(batch=512, dp=8, tp=8, zero=3)
+
+
+def test_megatron_says_the_layout():
+    text = launch_options("megatron", LLAMA, MACHINE, PIPED, 8192)
+    words = text.replace("\\\n", " ").split()
+    assert words[:7] == ["torchrun", "--nnodes", "8", "--nproc-per-node", "8", "pretrain_gpt.py", "--tensor-model-parallel-size"]
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for name in DIALECTS["megatron"].options:
+        flag = name in ("--sequence-parallel", "--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather", "--bf16", "--use-megatron-fsdp")
+        parser.add_argument(name, **({"action": "store_true"} if flag else {}))
+    said = vars(parser.parse_args(words[6:]))
+    assert {k: v for k, v in said.items() if v} == dict(
+        tensor_model_parallel_size="8", pipeline_model_parallel_size="2", num_virtual_stages_per_pipeline_rank="4", sequence_parallel=True,
+        micro_batch_size="1", global_batch_size="512", seq_length="8192", max_position_embeddings="8192", bf16=True, overlap_grad_reduce=True,
+        use_distributed_optimizer=True, overlap_param_gather=True)
+    assert max(map(len, text.splitlines())) <= 80
+    again = launch_options("megatron", LLAMA, MACHINE, replace(PIPED, recompute=0.5), 8192)
+    assert "--recompute-granularity full --recompute-method block --recompute-num-layers 5" in again.replace(" \\\n   ", "")
+    assert "uniform" in launch_options("megatron", LLAMA, MACHINE, replace(PIPED, recompute=1), 8192)
+    assert "optim_grads_params" in launch_options("megatron", LLAMA, MACHINE, SHARDED, 8192)
+    assert "--use-distributed-optimizer" not in launch_options("megatron", LLAMA, MACHINE, replace(PIPED, zero=0), 8192)
+
+
+def test_torchtitan_says_the_layout():
+    text = launch_options("torchtitan", LLAMA, MACHINE, replace(PIPED, zero=2), 8192)
+    calls = {word.arg: {k.arg: ast.literal_eval(k.value) for k in getattr(word.value, "keywords", [])} for word in ast.parse(f"f({text})").body[0].value.keywords}
+    assert calls["parallelism"] == dict(
+        data_parallel_replicate_degree=1, data_parallel_shard_degree=4, fsdp_reshard_after_forward="never", tensor_parallel_degree=8,
+        enable_sequence_parallel=True, pipeline_parallel_degree=2, pipeline_parallel_schedule="Interleaved1F1B", pipeline_parallel_layers_per_stage=10,
+        pipeline_parallel_first_stage_less_layers=0, pipeline_parallel_last_stage_less_layers=0, num_pp_microbatches=128)
+    assert calls["training"] == dict(num_tokens_per_microbatch_per_dp_rank=8192, num_tokens_per_train_step=512*8192, max_context_length=8192)
+    assert "activation_checkpoint=None" in text and "FullAC" in launch_options("torchtitan", LLAMA, MACHINE, replace(SHARDED, recompute=1), 8192)
+    plain = launch_options("torchtitan", LLAMA, MACHINE, replace(SHARDED, zero=0), 8192)
+    assert "replicate_degree=16" in plain and "shard_degree=1" in plain
+
+
+def test_deepspeed_says_the_layout():
+    assert json.loads(launch_options("deepspeed", LLAMA, MACHINE, PLAIN, 8192)) == {
+        "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 64, "bf16": {"enabled": True},
+        "zero_optimization": {"stage": 3, "overlap_comm": True}, "tensor_parallel": {"autotp_size": 8}}
+    alone = json.loads(launch_options("deepspeed", LLAMA, MACHINE, Layout(batch=512, dp=64, microbatch=2, zero=2), 8192))
+    assert alone["train_batch_size"] == 512 == 2*alone["gradient_accumulation_steps"]*64
+
+
+@pytest.mark.parametrize("framework, change, words", [
+    ("megatron", dict(zero=3), "zero = 3 is Megatron-FSDP, which none of its tests runs under a pipeline; pp is 2"),
+    ("megatron", dict(recompute=0.25), "recompute = 0.25 of 10 layers in a piece is no whole number"), ("megatron", dict(chunks=3), "80 layers do not divide into pp.chunks = 6"),
+    ("torchtitan", {}, "there is no zero = 1"), ("torchtitan", dict(zero=2, recompute=0.5), "not recompute = 0.5"), ("torchtitan", dict(zero=0, cp=2, dp=2), "with cp = 2 there is no zero = 0"),
+    ("deepspeed", {}, "PipelineModule, and no option; pp is 2. It has no interleaved schedule. .*sequence parallelism"),
+    ("deepspeed", dict(pp=1, chunks=1, dp=4, cp=2), "gathers no keys and values; cp is 2"), ("deepspeed", dict(pp=1, chunks=1, dp=8, recompute=1), "no option for recompute = 1"),
+    ("megatron", dict(dp=3), "and the cluster has 64 devices"), ("nemo", {}, "unknown framework 'nemo'; ")])
+def test_what_a_framework_cannot_do_is_refused(framework, change, words):
+    with pytest.raises(ValueError, match=words):
+        launch_options(framework, LLAMA, MACHINE, replace(PIPED, **change), 8192)
+
+
+def test_experts_have_their_options():
+    mixtral, machine = model("mixtral-8x7b"), cluster("dgx-h100", 64)
+    lay = Layout(batch=256, dp=16, tp=4, ep=8, zero=1, sequence_parallel=True)
+    assert "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1" in launch_options("megatron", mixtral, machine, lay, 4096).replace(" \\\n   ", "")
+    assert "expert_parallel_degree=8" in launch_options("torchtitan", mixtral, machine, replace(lay, zero=2), 4096)
+    for framework, change, words in (("megatron", dict(sequence_parallel=False), "wants sequence parallelism"), ("torchtitan", dict(zero=0), "no ep = 8"),
+                                     ("deepspeed", dict(sequence_parallel=False), "ep is 8")):
+        with pytest.raises(ValueError, match=words):
+            launch_options(framework, mixtral, machine, replace(lay, **change), 4096)
+
+
+@pytest.mark.parametrize("framework", DIALECTS)
+def test_every_name_that_is_printed_was_read_in_the_source(framework):
+    """And every name in the table is printed for some layout."""
+    rng, seen = random.Random(4), set()
+    for shape in LLAMA, model("mixtral-8x7b"):
+        for _ in range(1500):
+            tp, pp = rng.choice([1, 2, 4, 8]), rng.choice([1, 2, 4])
+            lay = Layout(batch=512, tp=tp, pp=pp, cp=rng.choice([1, 2]), dp=64//tp//pp, chunks=rng.choice([1, 2]), zero=rng.randint(0, 3),
+                         recompute=rng.choice([0, 0.5, 1]), sequence_parallel=rng.random() < 0.5, microbatch=rng.choice([1, 2]), ep=rng.choice([1, 8]))
+            try:
+                seen |= option_names(framework, launch_options(framework, shape, MACHINE, replace(lay, dp=lay.dp//lay.cp), 8192))
+            except ValueError:
+                continue
+    assert seen == set(DIALECTS[framework].options)
+
+
+def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):
+    job = "plan llama3-70b --cluster dgx-h100:256 --batch 512 --seq 8192"
+    assert main(f"{job} --emit megatron --zero 0,1 --recompute 0,1".split()) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("torchrun --nnodes 32") and "Megatron-LM d98e8a64 of 2026-08-22, tp" in err
+    assert main(f"{job} --emit deepspeed --pp 1 --cp 1 --recompute 0 --sequence-parallel no".split()) == 0
+    config = json.loads(capsys.readouterr().out)
+    found = plan(LLAMA, cluster("dgx-h100", 256), 512, 8192, pp=1, cp=1, recompute=0, sequence_parallel=False).best.layout
+    assert config["zero_optimization"]["stage"] == found.zero and config.get("tensor_parallel", {}).get("autotp_size", 1) == found.tp
+    assert main(f"{job} --emit torchtitan --zero 0,1 --recompute 0.5 --cp 1 --pp 2".split()) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and "torchtitan cannot run this layout." in err and "search with --zero 2,3" in err
+    with pytest.raises(SystemExit):
+        main(f"{job} --emit nemo".split())

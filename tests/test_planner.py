@@ -1,0 +1,384 @@
+"""The planner: legal, feasible, nothing better in exhaustive search; reasons that help; the same from all doors."""
+import itertools
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from capacity import GB, Layout, cluster, estimate, hour, memory, model
+from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, broken, divisors, layouts, letters
+from capacity.planner import Failures, plan, sequences
+from capacity.tape import Namespace, inputs
+
+SMALL, LARGE = model("llama3-8b"), model("llama3-70b")
+
+
+# --- rules
+
+def test_a_rule_is_one_expression_on_numbers_arrays_and_symbols():
+    """As numbers one by one, as masks, and as a program of nodes: 500 random layouts of two models."""
+    from capacity.tape import Tape
+    rng = np.random.default_rng(3)
+    n = 500
+    q = {k: rng.choice([1, 2, 3, 4, 6, 8, 16, 64], n) for k in DEGREES}
+    q |= dict(devices=rng.choice([16, 64, 128], n), batch=rng.choice([12, 64, 512], n), seq_len=rng.choice([100, 4096], n),
+              zero=rng.integers(0, 4, n), sequence_parallel=rng.integers(0, 2, n))
+    for shape in LARGE, model("mixtral-8x7b"):
+        at = vars(letters(shape))
+        for rule in RULES + SYNONYMS:
+            assert rule.letters <= {*at, *q} and inputs(rule.holds(Namespace())) == rule.letters
+            mask = np.broadcast_to(rule.holds(letters(shape, **q)), n)
+            one = [bool(rule.holds(letters(shape, **{k: int(x[i]) for k, x in q.items()}))) for i in range(n)]
+            tape = Tape([rule.holds(Namespace())])
+            traced = np.broadcast_to(tape.run(**{k: (at | q)[k] for k in tape.inputs})[0], n)
+            assert mask.tolist() == one == traced.tolist(), rule.name
+
+
+def test_every_rule_refuses_something_and_says_what():
+    names = [rule.name for rule in RULES + SYNONYMS]
+    assert len(set(names)) == len(names)
+    q = letters(LARGE, devices=64, batch=7, seq_len=100, dp=2, tp=5, pp=81, cp=3, ep=7, chunks=2, microbatch=2, zero=1,
+                sequence_parallel=1)
+    said = broken(q)
+    assert {rule.name for rule in RULES if not rule.holds(q)} == {*names} - {"chunks", "unshared", "unsplit"}
+    assert len(said) == len(RULES) - 1 and all(s.endswith(".") for s in said)
+
+
+def test_a_length_is_asked_where_it_is_known():
+    lay, machine = Layout(batch=64, dp=4, cp=16, zero=1), cluster("dgx-h100", 64)
+    assert lay.check(SMALL, machine) == () == lay.check(SMALL, machine, 8192)
+    assert lay.check(SMALL, machine, 1000) == ("1000 tokens do not cut into 2*cp = 32 equal parts, two for each context rank.",)
+    split = Layout(batch=64, dp=8, tp=8, sequence_parallel=True)
+    assert "1001 tokens do not divide over cp*tp = 8 ranks" in split.check(SMALL, machine, 1001)[0]
+
+
+def test_the_axes_bind_every_letter_of_a_layout():
+    assert {*DEGREES, *CHOICES, "batch", "scores"} == {f for f in Layout.__dataclass_fields__}
+    assert [name for name, *_ in AXES] == list(DEGREES)
+    assert divisors(12) == [1, 2, 3, 4, 6, 12] and divisors(1) == [1] == divisors(0) and divisors(49) == [1, 7, 49]
+
+
+def test_the_enumeration_is_check():
+    """Every layout that `check` passes, and no other, once."""
+    for shape, devices, batch, seq_len in ((SMALL, 16, 24, 4096), (replace(SMALL, layers=6, heads=12, kv_heads=4), 24, 36, 768),
+                                           (replace(model("mixtral-8x7b"), layers=4), 16, 32, 2048)):
+        machine = cluster("dgx-h100", devices)
+        rows = layouts(letters(shape, devices=devices, batch=batch, seq_len=seq_len))
+        found = list(zip(*(rows[k].tolist() for k in DEGREES)))
+        ranges = dict(pp=range(1, devices + 1), tp=range(1, devices + 1), cp=range(1, devices + 1),
+                      ep=range(1, 9) if shape.experts else [1], microbatch=range(1, batch + 1), chunks=range(1, shape.layers + 1))
+        want = []
+        for pp, tp, cp in itertools.product(ranges["pp"], ranges["tp"], ranges["cp"]):
+            if devices % (pp*tp*cp):
+                continue
+            for ep, b, v in itertools.product(ranges["ep"], ranges["microbatch"], ranges["chunks"]):
+                lay = Layout(batch=batch, pp=pp, chunks=v, tp=tp, cp=cp, dp=devices//(pp*tp*cp), ep=ep, microbatch=b)
+                if lay.check(shape, machine, seq_len) == ():
+                    want.append(tuple(getattr(lay, k) for k in DEGREES))
+        assert sorted(found) == sorted(want) and len(set(found)) == len(found) > 50
+
+
+def test_a_page_goes_through_the_same_layouts():
+    """The loops that JavaScript gets, printed from the same table: all degrees, in the same order."""
+    from capacity.legality import javascript
+    from javascript import run
+    mixtral = replace(model("mixtral-8x7b"), layers=6)
+    for shape, devices, batch, seq_len, limits in ((SMALL, 16, 24, 4096, {}), (mixtral, 16, 32, 2048, {}), (LARGE, 256, 512, 8192, {}),
+                                                   (SMALL, 64, 96, 3000, dict(tp=[2, 4], chunks=[1], dp=[8]))):
+        q = letters(shape, devices=devices, batch=batch, seq_len=seq_len)
+        rows = layouts(q, limits)
+        found = run(f"{javascript()} const found = []; layouts(data.q, data.limits, q => found.push({json.dumps(DEGREES)}.map(k => q[k]))); return found;",
+                    dict(q=vars(q), limits=limits))
+        assert found == np.stack([rows[k] for k in DEGREES], 1).tolist() and len(found) > 5
+    bad = dict(vars(q), dp=3, tp=3, pp=2, cp=1, ep=1, chunks=1, microbatch=1, zero=0, sequence_parallel=0)
+    said = run(f"{javascript()} return Object.values(RULES).filter(r => !r.holds(data)).map(r => r.sentence(data));", bad)
+    assert tuple(said) == broken(letters(shape, **{k: v for k, v in bad.items() if k not in vars(letters(shape))}))
+
+
+# --- the search against everything there is
+
+def problem(seed):
+    """A random shape, machine and batch, small enough to go through one by one; (arguments, limits)."""
+    rng = random.Random(seed)
+    heads = rng.choice([4, 6, 8, 12])
+    shape = replace(SMALL, layers=rng.choice([2, 3, 4, 6, 8]), hidden=128*heads*rng.choice([1, 2]), heads=heads,
+                    kv_heads=rng.choice([k for k in (1, 2, 4, heads) if heads % k == 0]), ffn=rng.choice([1536, 4608, 14336]),
+                    vocab=rng.choice([32000, 50257, 128256]))
+    machine = cluster(rng.choice(["dgx-h100", "dgx-a100"]), rng.choice([8, 16, 24, 32]))
+    device = replace(machine.device, memory=rng.choice([1.5, 3, 8, 20, 80])*GB,
+                     bandwidth=machine.device.bandwidth*rng.choice([0.3, 1]))
+    levels = [replace(x, link=replace(x.link, beta=x.link.beta*rng.choice([0.03, 0.3, 1]))) for x in machine.levels]
+    limits = {}
+    if rng.random() < 0.3:
+        limits["zero"] = rng.choice([(0,), (0, 1), (1, 2, 3), (3,)])
+    if rng.random() < 0.3:
+        limits["recompute"] = rng.choice([(0,), (1,), (0, 0.3, 1)])
+    if rng.random() < 0.2:
+        limits["sequence_parallel"] = rng.choice([(True,), (False,)])
+    if rng.random() < 0.2:
+        limits["tp"] = (1, 2, 4)
+    return (shape, replace(machine, device=device, levels=tuple(levels)), rng.choice([8, 16, 24, 32, 48]), rng.choice([1024, 3072])), limits
+
+
+def everything(shape, machine, batch, seq_len, limits):
+    """Time, memory, blast of every legal layout, by `Layout.check` and `estimate` alone: an array of rows."""
+    allowed = {"zero": range(4), "sequence_parallel": (False, True), "recompute": (0, 0.25, 0.5, 0.75, 1)} | limits
+    devices, found = machine.devices, []
+    degrees = []
+    for tp, pp, cp in itertools.product(range(1, devices + 1), repeat=3):
+        if devices % (tp*pp*cp) == 0 and tp in limits.get("tp", (tp,)):
+            dp = devices//(tp*pp*cp)
+            for b, v in itertools.product([b for b in range(1, batch + 1) if batch % (b*dp) == 0], range(1, shape.layers//pp + 1)):
+                lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b)
+                if lay.check(shape, machine, seq_len) == ():
+                    degrees.append((tp, pp, cp, dp, v, b))
+    for zero, shared, again in itertools.product(*(allowed[k] for k in ("zero", "sequence_parallel", "recompute"))):
+        rows = [d for d in degrees
+                if (zero == 0 or d[2]*d[3] > 1 or 0 not in allowed["zero"])
+                and (not shared or (d[0] > 1 or False not in allowed["sequence_parallel"]) and seq_len % (d[0]*d[2]) == 0)]
+        if rows:
+            tp, pp, cp, dp, v, b = np.array(rows, float).T
+            step = estimate(shape, machine, Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b, zero=zero,
+                                                   sequence_parallel=shared, recompute=again), seq_len)
+            blast = tp*pp*cp if zero == 0 else np.full(len(rows), devices)
+            found.append(np.stack([step.time, step.memory, blast], 1))
+    return np.concatenate(found) if found else np.empty((0, 3))
+
+
+@pytest.mark.parametrize("decade", range(20))
+def test_nothing_is_better_in_exhaustive_search(decade):
+    """200 random problems: legal, feasible, as good as the best of everything, and the front is the front."""
+    for seed in range(10*decade, 10*decade + 10):
+        (shape, machine, batch, seq_len), limits = problem(seed)
+        every = plan(shape, machine, batch, seq_len, prune=False, **limits)
+        pruned = plan(shape, machine, batch, seq_len, prune=True, **limits)
+        assert every.candidates == pruned.candidates and every.front == pruned.front and every.legal == pruned.legal
+        assert pruned.priced <= every.priced == every.legal
+        shape = every.model
+        found = everything(shape, machine, batch, seq_len, limits)
+        assert len(found) == every.legal, seed
+        fitting = found[found[:, 1] <= 0.9*machine.device.memory]
+        assert len(fitting) == every.fits
+        if not len(fitting):
+            assert not every and not every.front and every.why
+            continue
+        for c in every.candidates + every.front:
+            assert c.layout.check(shape, machine, seq_len) == ()
+            assert c.memory <= 0.9*machine.device.memory
+        times = np.sort(fitting[:, 0])[:10]
+        assert np.allclose([c.time for c in every.candidates], times, rtol=1e-12, atol=0)
+        front = np.array([(c.time, c.memory, c.blast) for c in every.front])
+        low = front*(1 - 1e-12)                                     # two layouts may take equal time but for rounding
+        for a in front*[1 - 1e-12, 1, 1]:
+            assert not np.all(fitting <= a, 1).any(), "nothing beats a layout of the front"
+        assert not any(np.all(a <= b) for a, b in itertools.permutations(front, 2))
+        beaten = np.zeros(len(fitting), bool)
+        for a in low:
+            beaten |= np.all(a <= fitting, 1)
+        assert beaten.all(), "and something of the front is as good as each layout"
+
+
+def test_a_candidate_is_priced_as_by_hand():
+    """The tape's numbers are `estimate`'s and `memory`'s, of numbers, to 1e-12."""
+    for shape, machine, batch in ((LARGE, cluster("dgx-h100", 256), 512), (model("gpt3-175b"), cluster("dgx-a100", 1120), 1120)):
+        found = plan(shape, machine, batch, 2048)
+        for c in found.candidates + found.front[::10]:
+            step = estimate(found.model, machine, c.layout, 2048)
+            assert c.time == pytest.approx(step.time, rel=1e-12) and c.memory == pytest.approx(step.memory, rel=1e-12)
+            bytes_ = memory(found.model, machine, c.layout, 2048, kernels="34 bytes").total
+            assert c.memory == pytest.approx(bytes_, rel=1e-12)
+            assert c.step.time == step.time and c.devices == machine.devices
+
+
+def test_causes_are_no_less_than_nothing():
+    """What the proof of the pruning takes from a Step."""
+    (shape, machine, batch, seq_len), _ = problem(5)
+    for c in plan(shape, replace(machine, device=replace(machine.device, memory=80*GB)), batch, seq_len, keep=200).candidates:
+        assert all(s >= -1e-12*c.time for s in c.step.seconds.values())
+
+
+# --- arguments
+
+def test_published_layouts_lie_in_the_space():
+    """Two of Llama 3 405B, and one of GPT-3's: found with their degrees as limits; a misprinted one is not."""
+    for shape, machine, batch, seq_len, degrees in (
+            (model("llama3-405b"), cluster("dgx-h100", 16384), 2048, 8192, dict(tp=8, cp=1, pp=16, dp=128)),
+            (model("llama3-405b"), cluster("dgx-h100", 16384), 128, 131072, dict(tp=8, cp=16, pp=16, dp=8)),
+            (model("gpt3-175b"), cluster("dgx-a100", 1536), 2304, 2048, dict(tp=8, pp=16, dp=12))):
+        found = plan(shape, machine, batch, seq_len, share=1, **degrees)
+        assert found and all(getattr(c.layout, k) == n for c in found.candidates for k, n in degrees.items())
+    assert not plan(model("llama3-405b"), cluster("dgx-h100", 16384), 128, 131072, share=1, tp=8, cp=16, pp=16, dp=4)
+
+
+def test_a_vocabulary_is_padded_and_said():
+    found = plan(model("gpt3-175b"), cluster("dgx-a100", 64), 64, 2048, devices=64, share=1, recompute=1)
+    assert found.model.vocab == 50272 and "padded from 50,257 to 50,272" in found.why[0]
+    assert plan(LARGE, cluster("dgx-h100", 64), 64, 4096).model is LARGE
+    odd = replace(SMALL, vocab=50257, heads=24, kv_heads=24, hidden=3072, ffn=9216)
+    both = plan(odd, cluster("dgx-h100", 24), 96, 4096, devices=(16, 24))
+    assert both.model.vocab % 24 == 0 and len({c.devices for c in both.front}) == 2
+    assert all(c.layout.check(both.model, c.cluster, 4096) == () for c in both.candidates + both.front)
+    assert plan(SMALL, cluster("dgx-h100", 64), 64, 8192, tokens=1e12).tokens == 1e12
+
+
+@pytest.mark.parametrize("batch, seq_len, n", [(512, 8192, 512), ("512", 8192, 512), ("4M", 8192, 512), ("4M tokens", 8192, 512),
+                                               ("4M", 1000, 4000), ("16k sequences", 8192, 16000), ("1.5k sequences", 1, 1500),
+                                               ("4,194,304 tokens", 8192, 512), ("4_194_304 tokens", 4096, 1024), ("0.5M", 4096, 128)])
+def test_a_batch_has_units(batch, seq_len, n):
+    assert sequences(batch, seq_len) == n
+
+
+@pytest.mark.parametrize("batch", ["4.1M", "many", -3, 0, "1000 tokens", 2.5, "3 apples"])
+def test_a_bad_batch_is_refused(batch):
+    with pytest.raises(ValueError, match="batch = .*allowed: "):
+        sequences(batch, 8192)
+
+
+@pytest.mark.parametrize("change, words", [
+    (dict(tpp=8), "unknown limit 'tpp'; close matches: tp"), (dict(objective="speed"), "unknown objective 'speed'"),
+    (dict(share=0), "share = 0; allowed: above 0"), (dict(tp=()), r"tp = \(\); allowed"), (dict(tp="8"), "tp = .*allowed: a number"),
+    (dict(objective="goodput"), "failures = None; allowed for goodput"), (dict(options=dict(formt="fp8")), "close matches: format"),
+    (dict(deadline=1e6), "deadline = 1000000.0 without tokens"), (dict(recompute=2), "recompute = .2,.; allowed: shares from 0 to 1"),
+    (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "whole nodes of 8")])
+def test_a_bad_argument_is_named(change, words):
+    with pytest.raises(ValueError, match=words):
+        plan(SMALL, cluster("dgx-h100", 16), 64, 4096, **change)
+
+
+def test_names_are_not_the_things():
+    with pytest.raises(TypeError, match="model = 'llama3-8b'; allowed: a Transformer"):
+        plan("llama3-8b", cluster("dgx-h100", 16), 64, 4096)
+    with pytest.raises(ValueError, match="seq_len = 0"):
+        plan(SMALL, cluster("dgx-h100", 16), 64, 0)
+
+
+def test_limits_and_options_hold():
+    found = plan(SMALL, cluster("dgx-h100", 64), 128, 8192, tp=(2, 4), zero=1, recompute=(0, 1), sequence_parallel=True, cp=1)
+    assert {c.layout.tp for c in found.front} <= {2, 4} and {c.layout.zero for c in found.front} == {1}
+    assert all(c.layout.sequence_parallel and c.layout.cp == 1 and c.layout.recompute in (0, 1) for c in found.front)
+    wide, narrow = (plan(SMALL, cluster("dgx-h100", 64), 128, 8192, options=dict(format=f)).best.time for f in ("bf16", "fp8"))
+    assert narrow < wide
+
+
+# --- objectives
+
+def test_several_numbers_of_devices_share_one_front():
+    found = plan(SMALL, cluster("dgx-h100", 64), 64, 8192, devices=(8, 16, 32, 64), objective="cost")
+    assert {c.devices for c in found.front} == {8, 16, 32, 64}, "fewer devices are one way to be better"
+    alone = {n: plan(SMALL, cluster("dgx-h100", n), 64, 8192) for n in (8, 16, 32, 64)}
+    assert found.best.score == pytest.approx(min(n*p.best.time for n, p in alone.items()))
+    assert found.legal == sum(p.legal for p in alone.values())
+    points = [(c.time, c.memory, c.devices, c.blast) for c in found.front]
+    assert not any(a != b and all(x <= y for x, y in zip(a, b)) for a in points for b in points)
+    every = [(c.time, c.memory, c.devices, c.blast) for p in alone.values() for c in p.front]
+    assert all(any(all(x <= y for x, y in zip(a, b)) for a in points) for b in every)
+
+
+def test_goodput_counts_failures():
+    rare, often = Failures(mtbf=50_000*hour, checkpoint=30), Failures(mtbf=5*hour, checkpoint=30)
+    assert 1 < rare.slowdown(64) < 1.02 and often.slowdown(64) > 1.2
+    machine = cluster("dgx-h100", 64)
+    time, good, bad = (plan(SMALL, machine, 64, 8192, devices=(8, 64), **kw) for kw in (
+        {}, dict(objective="goodput", failures=rare), dict(objective="goodput", failures=Failures(mtbf=2*hour, checkpoint=120))))
+    assert time.best.devices == good.best.devices == 64 and bad.best.devices == 8, "more devices, more failures"
+    assert good.best.score == pytest.approx(good.best.time*rare.slowdown(64))
+
+
+def test_a_deadline_leaves_out_the_late():
+    machine = cluster("dgx-h100", 64)
+    free = plan(SMALL, machine, 512, 8192)
+    steps = 1e12/(512*8192)
+    tight = 1.05*free.best.time*steps
+    found = plan(SMALL, machine, 512, 8192, tokens=1e12, deadline=tight, keep=1000)
+    assert found.best == free.best and all(c.time*steps <= tight for c in found.candidates + found.front)
+    late = plan(SMALL, machine, 512, 8192, tokens=1e12, deadline=0.5*free.best.time*steps)
+    assert not late and "No layout is fast enough: a step may take" in late.why[0] and "use 256 devices" in late.why[1]
+    assert plan(SMALL, machine, 512, 8192, tokens=1e12, deadline=0.5*free.best.time*steps, devices=256)
+
+
+def test_elasticities_say_what_to_measure_first():
+    found = plan(LARGE, cluster("dgx-h100", 1024), "4M", 8192).elasticities()
+    assert next(iter(found)) == "matrix products" and found["matrix products"] < -0.7
+    rates = sum(v for k, v in found.items() if "latency" not in k)
+    waits = sum(v for k, v in found.items() if "latency" in k)
+    assert rates - waits == pytest.approx(-1, abs=1e-3), "all rates twice, all latencies half: half the time"
+    slow = cluster("dgx-h100", 1024)
+    slow = replace(slow, levels=tuple(replace(x, link=replace(x.link, beta=x.link.beta/50)) for x in slow.levels))
+    assert "bandwidth" in next(iter(plan(LARGE, slow, "4M", 8192, dp=1).elasticities()))
+
+
+# --- reasons
+
+def said(found):
+    assert not found and not found.candidates and not found.front
+    with pytest.raises(ValueError, match="No layout"):
+        found.best  # noqa: B018
+    return " ".join(found.why)
+
+
+def test_what_does_not_fit_is_told_how_it_would():
+    machine = cluster("dgx-h100", 8)
+    words = said(plan(LARGE, machine, 64, 8192))
+    assert "No layout fits: the smallest of" in words and "GB per device, and 90% of 80 GB may be filled" in words
+    assert "use 32 devices" in words and plan(LARGE, machine, 64, 8192, devices=32) and not plan(LARGE, machine, 64, 8192, devices=16)
+    need = float(words.split("needs ")[1].split(" GB")[0])*GB
+    bigger = replace(machine, device=replace(machine.device, memory=1.02*need/0.9))
+    smaller = replace(machine, device=replace(machine.device, memory=0.98*need/0.9))
+    assert plan(LARGE, bigger, 64, 8192) and not plan(LARGE, smaller, 64, 8192), "the smallest is the smallest"
+
+
+def test_a_limit_that_hurts_is_named():
+    machine = cluster("dgx-h100", 8)
+    words = said(plan(SMALL, machine, 8, 16384, recompute=0, cp=1, tp=1, pp=1))
+    assert "recompute fully (recompute = 1)" in words and plan(SMALL, machine, 8, 16384, recompute=(0, 1), cp=1, tp=1, pp=1)
+    words = said(plan(SMALL, machine, 8, 8192, zero=0, tp=1, pp=1))
+    assert "shard everything (zero = 3)" in words and "leave tp free" in words
+
+
+def test_a_batch_that_does_not_divide_is_told_which_does():
+    words = said(plan(LARGE, cluster("dgx-h100", 64), 7, 1000, tp=8, pp=1))
+    assert "A batch of 7 sequences does not divide into 8 ranks" in words and "a batch of 8 sequences" in words
+    assert plan(LARGE, cluster("dgx-h100", 64), 8, 1000, tp=8, pp=1).legal
+
+
+def test_a_degree_that_is_none_is_named():
+    words = said(plan(LARGE, cluster("dgx-h100", 64), 64, 8192, tp=7))
+    assert "tp = 7 does not divide devices = 64." in words and "leave tp free" in words
+    words = said(plan(LARGE, cluster("dgx-h100", 16), 64, 8192, tp=8, pp=4))
+    assert "is 32, and the cluster has 16 devices" in words
+
+
+# --- what a Plan shows
+
+def test_a_plan_displays_and_exports():
+    found = plan(SMALL, cluster("dgx-h100", 16), 64, 8192)
+    text = repr(found)
+    assert text.startswith("<plan: Llama 3 8B on 16 x NVIDIA H100") and "layouts in" in text
+    html = found._repr_html_()
+    assert html.count("<tr") == 1 + len(found.candidates) and "MFU" in html
+    data = json.loads(json.dumps(found.to_dict()))
+    assert data["legal"] == found.legal and data["candidates"][0]["time"] == found.best.time
+    rows = found.to_csv().splitlines()
+    assert len(rows) == 1 + len(found.candidates) and rows[0].startswith("tp,pp,cp,dp,ep,chunks")
+    assert len(found.to_csv("front").splitlines()) == 1 + len(found.front)
+    with pytest.raises(ValueError, match="of = 'all'"):
+        found.to_csv("all")
+    none = plan(LARGE, cluster("dgx-h100", 8), 64, 8192)
+    assert "No layout fits" in repr(none) and "No layout fits" in none._repr_html_() and json.dumps(none.to_dict())
+    assert none.to_csv() == "tp\n"
+
+
+def test_progress_is_told():
+    seen = []
+    plan(LARGE, cluster("dgx-h100", 256), 512, 8192, progress=lambda done, of: seen.append((done, of)))
+    assert seen == sorted(seen) and seen[-1][0] == seen[-1][1]
+
+
+def test_speed():
+    """At least two million layouts a second of one core, rules included; GPT-3 on 4,096 devices in a second."""
+    shape, machine = model("gpt3-175b"), cluster("dgx-a100", 4096)
+    found = min((plan(shape, machine, 1536, 2048, prune=False) for _ in range(3)), key=lambda p: p.seconds)
+    assert found.legal > 1_400_000 and found.priced == found.legal
+    assert found.seconds < 1 and found.legal/found.seconds > 2e6, (found.legal, found.seconds)

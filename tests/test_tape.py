@@ -1,0 +1,167 @@
+"""Recorded programs: what they compute, what they share, what their intervals contain."""
+import gc
+
+import numpy as np
+import pytest
+
+from capacity import Layout, ceil, cluster, estimate, floor, log2, maximum, minimum, model, ring_all_reduce_time, where
+from capacity.tape import Namespace, Node, Tape, inputs, symbol
+from javascript import run
+
+X, Y = symbol("x"), symbol("y")
+EXPRESSIONS = {
+    "arithmetic": lambda x, y: (x + 1)*(2 - y)/(x*x + y*y + 1) - x,
+    "powers": lambda x, y: x**2 + y**3 - 2**x,
+    "rounding": lambda x, y: ceil(x/3)*3 + floor(y*2)/2,
+    "extremes": lambda x, y: maximum(x, 2*y) - minimum(y, 3),
+    "choices": lambda x, y: where(x > y, x - y, where(y >= 2, 0, x + 1)),
+    "remainders": lambda x, y: (x*4 + 1) % 3 + x // 2,
+    "conditions": lambda x, y: where((x > 1) & (y <= 2) | (x == 0), 1, 2),
+    "logarithms": lambda x, y: log2(x + 1) + ceil(log2(y + 1)),
+    "pieces": lambda x, y: ceil(7/(3*(y + 1)))*(y + 1),
+    "a formula": lambda x, y: ring_all_reduce_time(x*1e9, 8, 1e-6, y*1e9 + 1)}
+
+
+@pytest.mark.parametrize("of", EXPRESSIONS.values(), ids=EXPRESSIONS)
+def test_a_tape_is_the_function(of):
+    rng = np.random.default_rng(1)
+    x, y = rng.uniform(0.1, 5, (2, 400))
+    x[:50] = np.round(x[:50])
+    assert np.array_equal(Tape([of(X, Y)]).run(x=x, y=y)[0], of(x, y))
+
+
+@pytest.mark.parametrize("of", EXPRESSIONS.values(), ids=EXPRESSIONS)
+def test_what_is_between_the_ends_stays_between_the_ends(of):
+    rng, tape = np.random.default_rng(2), Tape([of(X, Y)])
+    low, high = np.sort(rng.uniform(0.1, 5, (2, 100)), 0)
+    y = rng.uniform(0.1, 5, 100)
+    (least, most), = tape.bounds(x=(low, high), y=y)
+    assert np.all(least <= most)
+    (all_least, all_most), = tape.bounds(x=(low, high), y=(0.1, 5))
+    for share in np.linspace(0, 1, 21):
+        value = of(low + share*(high - low), y)
+        assert np.all(least <= value) and np.all(value <= most)
+        assert np.all(all_least <= value) and np.all(value <= all_most)
+
+
+def test_intervals_of_points_are_points():
+    for of in EXPRESSIONS.values():
+        (least, most), = Tape([of(X, Y)]).bounds(x=np.array([2.0]), y=np.array([3.0]))
+        assert least == pytest.approx(of(2.0, 3.0)) == most
+
+
+def test_pieces_rounded_up_are_at_least_their_share():
+    """ceil(12/(p v)) v of 12 layers: as independent numbers the bound would be 2, but it is 6."""
+    p, v = symbol("p"), symbol("v")
+    (least, most), = Tape([ceil(12/(p*v))*v]).bounds(p=2.0, v=(np.array([1.0]), np.array([6.0])))
+    assert 5.99 < least <= 6 and most >= 12
+
+
+def test_equal_operations_are_one():
+    assert X*Y + 1 is X*Y + 1 and X*Y is not Y*X
+    shared = maximum(X, Y)*3
+    assert len(Tape([shared + 1, shared + 2, shared]).order) == 6
+    assert Tape([X*1 + 0, X/1 - 0, 0*X, X - X, where(True, Y, X)]).run(x=2.0, y=3.0) == [2, 2, 0, 0, 3]
+
+
+def test_nodes_are_forgotten():
+    before = len(Node._known)
+    Tape([symbol(f"s{k}")*k for k in range(1, 50)])
+    gc.collect()
+    assert len(Node._known) <= before + 1
+
+
+def test_a_traced_number_decides_no_branch():
+    with pytest.raises(TypeError, match="decides no branch; allowed: where"):
+        max(X, 2)
+
+
+def test_a_sentence_about_nodes_is_a_template():
+    q = Namespace("q.")
+    assert f"{q.heads} heads over tp = {2*q.tp:g}." == "${q.heads} heads over tp = ${2*q.tp}."
+    assert inputs(q.tp*2 + q.pp) == {"q.tp", "q.pp"} and str((X + 1)*Y) == "(x+1)*y"
+
+
+def test_an_estimate_is_recorded_to_the_last_bit():
+    """Of an estimate that is a tape and one of arrays: equal operations in equal order."""
+    m, c = model("llama3-70b"), cluster("dgx-h100", 512)
+    names = "microbatch dp tp pp chunks recompute".split()
+    made = dict(microbatch=[1, 2, 1, 4], dp=[16, 8, 64, 32], tp=[8, 4, 8, 2], pp=[4, 16, 1, 8], chunks=[2, 1, 1, 5],
+                recompute=[0, 0.5, 1, 0.25])
+    made = {k: np.array(v, float) for k, v in made.items()}
+    for zero in range(4):
+        for shared in (False, True):
+            step = estimate(m, c, Layout(batch=512, zero=zero, sequence_parallel=shared, **{k: symbol(k) for k in names}), 8192)
+            want = estimate(m, c, Layout(batch=512, zero=zero, sequence_parallel=shared, **made), 8192)
+            tape = Tape([*step.seconds.values(), step.time, step.memory, step.spread])
+            for mine, theirs in zip(tape.run(**made), [*want.seconds.values(), want.time, want.memory, want.spread]):
+                assert np.allclose(mine, theirs, rtol=1e-13, atol=0)
+
+
+# --- the same in JavaScript
+
+def computed(program, calls, of="f(...x)"):
+    """What JavaScript gives for each list of arguments."""
+    return run(f"const f={program}; return data.map(x=>{of})", calls)
+
+
+def test_the_program_in_javascript():
+    rng = np.random.default_rng(5)
+    points = rng.uniform(0.1, 5, (40, 2))
+    tape = Tape([of(X, Y) for of in EXPRESSIONS.values()])
+    want = np.array([tape.run(x=x, y=y) for x, y in points], float)
+    once = np.array(computed(tape.javascript(), points.tolist()), float)
+    staged = np.array(computed(tape.javascript(["y"], ["x"]), points.tolist(), "f(x[1])(x[0])"), float)
+    assert np.allclose(once, want, rtol=1e-14) and np.array_equal(once, staged)
+    with pytest.raises(ValueError, match="stages lack y"):
+        tape.javascript(["x"])
+
+
+def test_rules_and_prices_run_in_a_page():
+    """200 random jobs: the rules of `check`, the seconds and the bytes of `estimate`, all letters free, to 1e-12."""
+    from dataclasses import fields
+
+    from capacity.hardware import Accelerator, Cluster, PublishedLink
+    from capacity.legality import RULES, letters
+    from capacity.transformer import Transformer
+    shape_names = [f for f in "layers hidden heads kv_heads head_dim ffn vocab gated tied norm norms head_norm bias qkv_bias positions".split()]
+    assert set(shape_names) < {f.name for f in fields(Transformer)}
+    s = {name: symbol(name) for name in [*shape_names, *"peak ceiling bandwidth node devices alpha1 beta1 alpha2 beta2".split(),
+                                         *"batch microbatch dp tp pp cp chunks recompute seq_len".split()]}
+    device = Accelerator(name="device", source="traced", dense={"bf16": s["peak"]}, measured={"bf16": s["ceiling"]}, memory=1, bandwidth=s["bandwidth"])
+    machine = Cluster(name="cluster", source="traced", device=device, levels=tuple(
+        (s[n], PublishedLink(alpha=s[f"alpha{i}"], beta=s[f"beta{i}"], source="traced")) for i, n in ((1, "node"), (2, "devices"))))
+    shape = Transformer(**{k: s[k] for k in shape_names})
+    pairs = [(zero, shared) for zero in range(4) for shared in (False, True)]
+    steps = [estimate(shape, machine, Layout(zero=z, sequence_parallel=sp, **{k: s[k] for k in "batch microbatch dp tp pp cp chunks recompute".split()}),
+                      s["seq_len"]) for z, sp in pairs]
+    prices = Tape([x for step in steps for x in (step.time, step.memory)])
+    rules = [rule for rule in RULES if rule.letters <= {*s}]
+    laws = Tape([rule.holds(Namespace()) for rule in rules])
+    rng = np.random.default_rng(6)
+    jobs, want, legal = [], [], []
+    while len(jobs) < 200:
+        m, c = model(rng.choice(["llama3-8b", "llama3-70b", "gpt3-175b", "qwen2.5-7b"])), cluster(rng.choice(["dgx-h100", "dgx-a100"]), int(8*2**rng.integers(1, 6)))
+        lay = dict(batch=int(2**rng.integers(4, 10)), microbatch=int(2**rng.integers(0, 3)), tp=int(2**rng.integers(0, 4)), pp=int(2**rng.integers(0, 4)),
+                   cp=int(2**rng.integers(0, 2)), chunks=int(rng.integers(1, 4)), recompute=float(rng.choice([0, 0.25, 1])))
+        lay["dp"] = max(c.devices//(lay["tp"]*lay["pp"]*lay["cp"]), 1)
+        seq = int(1024*rng.integers(1, 9))
+        q = {k: getattr(m, k) for k in shape_names} | lay | dict(
+            seq_len=seq, peak=c.device.peak(), ceiling=c.device.ceiling(), bandwidth=c.device.bandwidth, node=c.node, devices=c.devices,
+            alpha1=c.inner.alpha, beta1=c.inner.beta, alpha2=c.outer.alpha, beta2=c.outer.beta)
+        legal.append([bool(rule.holds(letters(m, devices=c.devices, seq_len=seq, **lay))) for rule in rules])
+        ok = Layout(**lay).check(m, c) == ()
+        k = int(rng.integers(len(pairs)))
+        want.append(ok and [(step := estimate(m, c, Layout(**lay, zero=pairs[k][0], sequence_parallel=pairs[k][1]), seq)).time, step.memory])
+        jobs.append((q, k))
+    found = computed(laws.javascript(), [[q[k] for k in laws.inputs] for q, _ in jobs])
+    assert found == legal
+    job = [k for k in prices.inputs if k not in lay]
+    got = computed(prices.javascript(job, [k for k in prices.inputs if k in lay]),
+                   [[[q[k] for k in job], [q[k] for k in prices.inputs if k in lay]] for q, _ in jobs], "f(...x[0])(...x[1])")
+    compared = [(mine[2*k:2*k + 2], theirs) for mine, (_, k), theirs in zip(got, jobs, want) if theirs]
+    assert len(compared) > 20 and np.allclose(*map(np.array, zip(*compared)), rtol=1e-12, atol=0)
+    texts = [rule.sentence(Namespace("q.")) for rule in rules]
+    q, _ = jobs[0]
+    said = run("return data.texts.map(t=>new Function('q','return `'+t.replaceAll('ceil(','Math.ceil(')+'`')(data.q))", dict(texts=texts, q=q))
+    assert said == [rule.sentence(letters(Transformer(**{k: q[k] for k in shape_names}), **{k: v for k, v in q.items() if k not in shape_names})) for rule in rules]
