@@ -100,23 +100,23 @@ def stage_message_time(n: Bytes, P: Count, node_size: Count, alpha1: Seconds, be
 
 
 # stages
-@formula(chapter="24-3d-parallelism", source="derived")
-def stage_bound(layers: Count, pp: Count, chunks: Count, layer_time: Seconds, head_time: Seconds,
+@formula(chapter="27-configuration-search", source="derived")
+def stage_bound(layers: Count, pp: Count, chunks: Count, layer_time: Seconds, micro_head: Seconds,
                 balanced: Ratio) -> Seconds:
     """Time of a micro-batch on the slowest stage of a pipeline that ends in a head.
 
     Where pieces of equally many layers fill the stages, and `balanced` is 0, the last stage carries the head besides;
     else it has fewer whole layers, as many as is best, if that helps.
     """
-    return (chunks*ceil(layers/(pp*chunks))*layer_time + head_time
+    return (chunks*ceil(layers/(pp*chunks))*layer_time + micro_head
             - maximum(balanced, ceil(layers/(pp*chunks)) - floor(layers/(pp*chunks)))
-            * maximum(0, chunks*ceil(layers/(pp*chunks))*layer_time + head_time
-                      - maximum(head_time, minimum(
-                          ceil((layers + head_time/layer_time)/pp)*layer_time,
-                          (layers - (pp - 1)*floor((layers + head_time/layer_time)/pp))*layer_time + head_time))))
+            * maximum(0, chunks*ceil(layers/(pp*chunks))*layer_time + micro_head
+                      - maximum(micro_head, minimum(
+                          ceil((layers + micro_head/layer_time)/pp)*layer_time,
+                          (layers - (pp - 1)*floor((layers + micro_head/layer_time)/pp))*layer_time + micro_head))))
 
 
-@formula(chapter="24-3d-parallelism", source="narayanan2021")
+@formula(chapter="27-configuration-search", source="narayanan2021")
 def bounded_pipeline_time(pp: Count, microbatches: Ratio, chunks: Count, slowest: Seconds, stage_time: Seconds,
                           idle: Ratio) -> Seconds:
     """Time of a step: the slowest stage works off its micro-batches, and the others are waited for once.
@@ -128,7 +128,7 @@ def bounded_pipeline_time(pp: Count, microbatches: Ratio, chunks: Count, slowest
 
 
 # experts
-@formula(chapter="25-4d-5d-parallelism", source="derived")
+@formula(chapter="27-configuration-search", source="derived")
 def exchange_time(routed_tokens: Ratio, active: Count, hidden: Count, element_bytes: Bytes, node_size: Count, nodes: Count,
                   alpha: Seconds, beta1: BytesPerSecond, beta2: BytesPerSecond) -> Seconds:
     """Time of one dispatch or combine: a copy per expert inside a node, one per node across, both at once.
