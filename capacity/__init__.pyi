@@ -167,7 +167,6 @@ from .formulas.prediction import cast_bytes as cast_bytes
 from .formulas.prediction import exchange_time as exchange_time
 from .formulas.prediction import logit_traffic as logit_traffic
 from .formulas.prediction import nonlinear_bytes as nonlinear_bytes
-from .formulas.prediction import routing_time as routing_time
 from .formulas.prediction import sliding_context as sliding_context
 from .formulas.prediction import stage_bound as stage_bound
 from .formulas.prediction import stage_message_time as stage_message_time

@@ -360,8 +360,8 @@ def test_unshared_adapters_carry_everything():
 
 # --- experts
 
-def mixture(lay=Layout(batch=2048, dp=64, pp=8, ep=32), name="deepseek-v3", **kw):
-    return bare(lay, 4096, shape=model(name), **kw)
+def mixture(lay=None, **kw):
+    return bare(lay or Layout(batch=2048, dp=64, pp=8, ep=32), 4096, shape=model("deepseek-v3"), **kw)
 
 
 def test_experts_by_hand():

@@ -2,6 +2,8 @@
 
 Names, priors and devices of the constants stand in the file and stay; value, interval, rows and sources are written.
 """
+import datetime
+import json
 import sys
 from pathlib import Path
 
@@ -40,15 +42,18 @@ def entries(bench, count=200):
     return found
 
 
+FIELDS = ("name", "value", "interval", "prior", "width", "spread", "tail", "devices", "runs", "sources", "source", "read",
+          "note")
+
+
 def text(found):
     """The file."""
     def lines(name, entry):
         yield f"[{name}]"
-        for field in ("name", "value", "interval", "prior", "width", "spread", "tail", "devices", "runs", "sources", "source", "read", "note"):
+        for field in FIELDS:
             if field in entry:
                 x = entry[field]
-                yield f"{field} = " + (str(x) if not isinstance(x, (str, list)) else str(x).replace("'", '"') if isinstance(x, list)
-                                       else f'"{x}"')
+                yield f"{field} = {str(x) if isinstance(x, datetime.date) else json.dumps(x)}"
     return HEAD + "\n" + "\n\n".join("\n".join(lines(*item)) for item in found.items()) + "\n"
 
 
