@@ -117,7 +117,7 @@ def stage_bound(layers: Count, pp: Count, chunks: Count, layer_time: Seconds, mi
 
 
 @formula(chapter="27-configuration-search", source="narayanan2021")
-def bounded_pipeline_time(pp: Count, microbatches: Ratio, chunks: Count, slowest: Seconds, stage_time: Seconds,
+def bounded_pipeline_time(pp: Count, microbatches: Count, chunks: Count, slowest: Seconds, stage_time: Seconds,
                           idle: Ratio) -> Seconds:
     """Time of a step: the slowest stage works off its micro-batches, and the others are waited for once.
 
