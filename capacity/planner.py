@@ -560,7 +560,8 @@ def _scaled(cluster, name, factor):
     """The cluster with one of CONSTANTS this many times as large."""
     device = cluster.device
     if name == "matrix products":
-        return replace(cluster, device=replace(device, measured={k: v*factor for k, v in device.measured.items()}))
+        rates = {what: {k: v*factor for k, v in getattr(device, what).items()} for what in ("dense", "measured")}
+        return replace(cluster, device=replace(device, **rates))
     if name == "device memory":
         return replace(cluster, device=replace(device, bandwidth=device.bandwidth*factor))
     what = "beta" if name.startswith("bandwidth") else "alpha"

@@ -56,7 +56,7 @@ def test_a_plan_in_the_shell(say):
     status, out, err = say("plan llama3-70b --cluster dgx-h100:1024 --batch 4M --seq 8192")
     assert status == 0 and err == ""
     assert out.startswith("Llama 3 70B on 1,024 x NVIDIA H100 SXM5 80 GB: tp ")
-    assert "a step of 4,194,304 tokens takes" in " ".join(out.split()) and "legal layouts, of which" in out and "Measure first: matrix products" in out
+    assert "a step of 4,194,304 tokens takes" in " ".join(out.split()) and "legal layouts, of which" in out and "Measure first: " in out
     assert len(re.findall(r"^tp \d.* GB( |$)", out, re.M)) == 10
     assert all(len(line) <= 100 for line in out.splitlines())
 
