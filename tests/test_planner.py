@@ -224,7 +224,8 @@ def test_a_vocabulary_is_padded_and_said():
 
 
 @pytest.mark.parametrize("batch, seq_len, n", [(512, 8192, 512), ("512", 8192, 512), ("4M", 8192, 512), ("4M tokens", 8192, 512),
-                                               ("4M", 1000, 4000), ("16k sequences", 8192, 16000), ("1.5k sequences", 1, 1500),
+                                               ("4M", 1000, 4000), ("128M", 8192, 16384), ("128M", 8000, 16000),
+                                               ("131.072M", 8192, 16000), ("16k sequences", 8192, 16000), ("1.5k sequences", 1, 1500),
                                                ("4,194,304 tokens", 8192, 512), ("4_194_304 tokens", 4096, 1024), ("0.5M", 4096, 128)])
 def test_a_batch_has_units(batch, seq_len, n):
     assert sequences(batch, seq_len) == n
