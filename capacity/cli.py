@@ -176,6 +176,8 @@ def _plan(args):
     if args.mtbf:
         failures = Failures(mtbf=quantity(args.mtbf, second, "mtbf"), checkpoint=quantity(args.checkpoint, second, "checkpoint"),
                             restart=quantity(args.restart, second, "restart"))
+    elif args.objective == "goodput":
+        raise ValueError("--objective goodput needs --mtbf, the time between failures of one device, such as 5years")
     progress = _Progress()
     found = plan(model, cluster, args.batch, _count(args.seq, "seq"), objective=args.objective, keep=args.top, share=args.share,
                  devices=args.devices and [_count(n, "devices") for n in args.devices.split(",")], failures=failures,

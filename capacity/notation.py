@@ -263,13 +263,13 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     other_spread=(r"\sigma_2", "standard deviation of another, independent logarithm"),
     deviations=("z", "half-width of an interval, in standard deviations"),
     # searching for a layout
-    chosen=(r"T", "time of a step under the layout that was chosen"),
+    chosen=(r"\hat T", "time of a step under the layout that was chosen"),
     best=(r"T^{\star}", "time of a step under the best layout"),
     difference=(r"\Delta", "relative difference of two times"),
     run_noise=(r"\sigma_{\mathrm{r}}", "standard deviation of one run's time, as a share of it"),
     remaining=(r"T_{\mathrm{rest}}", "time that a run still takes"),
-    expected_maximum=("c_k", "mean of the largest of k standard normal numbers"),
-    trials=("k", "layouts that are tried"),
+    expected_maximum=("c_j", "mean of the largest of j standard normal numbers"),
+    trials=("j", "layouts that are tried"),
     trial=("T_1", "time of one trial"),
     # offloading
     layer_compute=(r"T_{\mathrm{c}}", "time to compute a layer"),

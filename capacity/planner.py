@@ -320,7 +320,8 @@ class _Job:
 def sequences(batch, seq_len):
     """Sequences in a batch that is given in sequences, or as a text in tokens: "4M", "4M tokens", "512 sequences".
 
-    M is a million, and 2**20 where a million tokens, but not 2**20, would leave a part of a sequence; k and G likewise.
+    Of tokens in sequences whose length is a power of two, M is 2**20, else a million, and the other where only that leaves
+    no part of a sequence; k and G likewise. Of sequences k is a thousand.
     """
     found = re.fullmatch(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*([kKMG]?)\s*(tokens?|sequences?|)\s*", str(batch))
     if not found:
@@ -328,7 +329,8 @@ def sequences(batch, seq_len):
     number, prefix, unit = float(re.sub("[,_]", "", found[1])), found[2].upper(), found[3]
     power = " KMG".index(prefix or " ")
     in_tokens = unit.startswith("token") or prefix and not unit.startswith("seq")
-    for size in (1000**power, 1024**power):
+    sizes = 1000**power, 1024**power
+    for size in reversed(sizes) if in_tokens and math.log2(seq_len) % 1 == 0 else sizes:
         n = number*size/(seq_len if in_tokens else 1)
         if n >= 1 and n == int(n):
             return int(n)
@@ -560,7 +562,8 @@ def _scaled(cluster, name, factor):
     """The cluster with one of CONSTANTS this many times as large."""
     device = cluster.device
     if name == "matrix products":
-        return replace(cluster, device=replace(device, measured={k: v*factor for k, v in device.measured.items()}))
+        rates = {what: {k: v*factor for k, v in getattr(device, what).items()} for what in ("dense", "measured")}
+        return replace(cluster, device=replace(device, **rates))
     if name == "device memory":
         return replace(cluster, device=replace(device, bandwidth=device.bandwidth*factor))
     what = "beta" if name.startswith("bandwidth") else "alpha"

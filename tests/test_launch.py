@@ -71,6 +71,24 @@ def test_what_a_framework_cannot_do_is_refused(framework, change, words):
         launch_options(framework, LLAMA, MACHINE, replace(PIPED, **change), 8192)
 
 
+def test_two_of_anything_is_enough_to_be_said_or_refused():
+    two = Layout(batch=512, dp=32, tp=2, zero=2)
+    config = json.loads(launch_options("deepspeed", LLAMA, MACHINE, two, 8192))
+    assert config["tensor_parallel"] == {"autotp_size": 2} and "train_batch_size" not in config
+    assert type(config["gradient_accumulation_steps"]) is int and "16," in launch_options("deepspeed", LLAMA, MACHINE, two, 8192)
+    for change, words in ((dict(sequence_parallel=True), "no option for sequence parallelism"), (dict(pp=2, dp=16), "pp is 2"), (dict(cp=2, dp=16), "cp is 2")):
+        with pytest.raises(ValueError, match=words):
+            launch_options("deepspeed", LLAMA, MACHINE, replace(two, **change), 8192)
+    with pytest.raises(ValueError, match="ep is 2"):
+        launch_options("deepspeed", model("mixtral-8x7b"), MACHINE, replace(two, ep=2), 8192)
+    alone = launch_options("deepspeed", LLAMA, MACHINE, Layout(batch=512, dp=64, zero=2, sequence_parallel=True), 8192)
+    assert "tensor_parallel" not in alone, "sequence parallelism of one tensor rank is none"
+    assert "context-parallel-size 2" in launch_options("megatron", LLAMA, MACHINE, Layout(batch=512, dp=32, cp=2), 8192)
+    assert launch_options("torchtitan", LLAMA, MACHINE, two, 8192).endswith(",")
+    with pytest.raises(TypeError, match="cannot be changed"):
+        DIALECTS["megatron"].options["--x"] = ""
+
+
 def test_experts_have_their_options():
     mixtral, machine = model("mixtral-8x7b"), cluster("dgx-h100", 64)
     lay = Layout(batch=256, dp=16, tp=4, ep=8, zero=1, sequence_parallel=True)

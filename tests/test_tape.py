@@ -119,17 +119,18 @@ def test_the_program_in_javascript():
 
 def test_rules_and_prices_run_in_a_page():
     """200 random jobs: the rules of `check`, the seconds and the bytes of `estimate`, all letters free, to 1e-12."""
-    from dataclasses import fields
+    from dataclasses import fields, replace
 
-    from capacity.hardware import Accelerator, Cluster, PublishedLink
+    from capacity.hardware import PublishedLink
     from capacity.legality import RULES, letters
     from capacity.transformer import Transformer
     shape_names = [f for f in "layers hidden heads kv_heads head_dim ffn vocab gated tied norm norms head_norm bias qkv_bias positions".split()]
     assert set(shape_names) < {f.name for f in fields(Transformer)}
     s = {name: symbol(name) for name in [*shape_names, *"peak ceiling bandwidth node devices alpha1 beta1 alpha2 beta2".split(),
                                          *"batch microbatch dp tp pp cp chunks recompute seq_len".split()]}
-    device = Accelerator(name="device", source="traced", dense={"bf16": s["peak"]}, measured={"bf16": s["ceiling"]}, memory=1, bandwidth=s["bandwidth"])
-    machine = Cluster(name="cluster", source="traced", device=device, levels=tuple(
+    known = cluster("dgx-h100")                             # a device's name is no letter: what was fitted to it is Python
+    device = replace(known.device, dense={"bf16": s["peak"]}, measured={"bf16": s["ceiling"]}, memory=1, bandwidth=s["bandwidth"])
+    machine = replace(known, device=device, levels=tuple(
         (s[n], PublishedLink(alpha=s[f"alpha{i}"], beta=s[f"beta{i}"], source="traced")) for i, n in ((1, "node"), (2, "devices"))))
     shape = Transformer(**{k: s[k] for k in shape_names})
     pairs = [(zero, shared) for zero in range(4) for shared in (False, True)]
@@ -141,7 +142,8 @@ def test_rules_and_prices_run_in_a_page():
     rng = np.random.default_rng(6)
     jobs, want, legal = [], [], []
     while len(jobs) < 200:
-        m, c = model(rng.choice(["llama3-8b", "llama3-70b", "gpt3-175b", "qwen2.5-7b"])), cluster(rng.choice(["dgx-h100", "dgx-a100"]), int(8*2**rng.integers(1, 6)))
+        m, c = model(rng.choice(["llama3-8b", "llama3-70b", "gpt3-175b", "qwen2.5-7b"])), cluster("dgx-h100", int(8*2**rng.integers(1, 6)))
+        c = replace(c, levels=tuple(replace(x, link=replace(x.link, beta=x.link.beta*rng.uniform(0.1, 2))) for x in c.levels))
         lay = dict(batch=int(2**rng.integers(4, 10)), microbatch=int(2**rng.integers(0, 3)), tp=int(2**rng.integers(0, 4)), pp=int(2**rng.integers(0, 4)),
                    cp=int(2**rng.integers(0, 2)), chunks=int(rng.integers(1, 4)), recompute=float(rng.choice([0, 0.25, 1])))
         lay["dp"] = max(c.devices//(lay["tp"]*lay["pp"]*lay["cp"]), 1)
@@ -165,3 +167,43 @@ def test_rules_and_prices_run_in_a_page():
     q, _ = jobs[0]
     said = run("return data.texts.map(t=>new Function('q','return `'+t.replaceAll('ceil(','Math.ceil(')+'`')(data.q))", dict(texts=texts, q=q))
     assert said == [rule.sentence(letters(Transformer(**{k: q[k] for k in shape_names}), **{k: v for k, v in q.items() if k not in shape_names})) for rule in rules]
+
+
+# --- corners
+
+def test_corners_of_intervals():
+    one = np.array([1.0])
+    for pieces in (ceil(12/(X*Y))*Y, ceil(12/(Y*X))*Y, Y*ceil(12/(Y*X))):
+        (least, _), = Tape([pieces]).bounds(x=2.0, y=(one, 6*one))
+        assert 5.99 < least <= 6, "whichever way round the pieces are written"
+    (least, _), = Tape([ceil(12/(X + Y))*Y]).bounds(x=2.0, y=(one, 6*one))
+    assert least < 4, "and only there"
+    (least, most), = Tape([X/Y]).bounds(x=1.0, y=(0*one, one))
+    assert (least, most) == (-np.inf, np.inf), "a divisor that may be 0"
+    (least, most), = Tape([X/Y]).bounds(x=1.0, y=(one, 4*one))
+    assert least == pytest.approx(0.25) and most == pytest.approx(1)
+    for op, sure, never in ((lambda y: y > 0, 1, -5), (lambda y: y >= 1, 1, -5), (lambda y: y < 5, 1, 6), (lambda y: y <= 4, 1, 6)):
+        choice = Tape([where(op(Y), 10, 20)])
+        (least, most), = choice.bounds(y=(sure*one, (sure + 2)*one))
+        assert least == pytest.approx(10) == most
+        (least, most), = choice.bounds(y=(never*one, (never + 2)*one))
+        assert least == pytest.approx(20) == most
+    (least, most), = Tape([where(Y > 2, 10, X)]).bounds(x=(20*one, 30*one), y=(one, 4*one))
+    assert least == pytest.approx(10) and most == pytest.approx(30)
+    (least, most), = Tape([where(Y == 2, 1, 3)]).bounds(y=(one, 4*one))
+    assert least == pytest.approx(1) and most == pytest.approx(3)
+    assert Tape([3, X - X]).bounds() == [(pytest.approx(3), pytest.approx(3)), (0, 0)]
+
+
+def test_bounds_are_wider_than_rounding():
+    (least, most), = Tape([X*3]).bounds(x=(np.array([-2.0]), np.array([5.0])))
+    assert -6 - 1e-7 < least < -6 and 15 < most < 15 + 1e-7
+
+
+def test_constants_in_javascript():
+    tape = Tape([X*0 + 7, where(X > 2, True, False), X*0.5, X + 3, X//2])
+    assert computed(tape.javascript(), [[4.0]]) == [[7, True, 2.0, 7, 2]]
+    assert Tape([7]).javascript() == "()=>{return [7]}" and "7.0" not in tape.javascript() and "0.5" in tape.javascript()
+    with pytest.raises(NotImplementedError, match="geometric has no JavaScript"):
+        from capacity import geometric
+        Tape([geometric(X, 3)]).javascript()

@@ -1,4 +1,4 @@
-"""The package's own speed, as medians: import, a scalar call, a sweep of a million points.
+"""The package's own speed, as medians: import, a scalar call, a sweep of a million points, a plan.
 
     python tools/bench.py
 """
@@ -9,7 +9,7 @@ import timeit
 
 import numpy as np
 
-from capacity import GB, ring_all_reduce_time, us
+from capacity import GB, cluster, model, plan, ring_all_reduce_time, us
 
 IMPORT = "import time, numpy; start = time.perf_counter(); import capacity; print(time.perf_counter() - start)"
 FORMULA = "import time, numpy; start = time.perf_counter(); from capacity import ring_all_reduce_time; print(time.perf_counter() - start)"
@@ -33,6 +33,10 @@ def main():
     sweep = median(lambda: ring_all_reduce_time(n, 8, 2*us, 450*GB), 10)
     by_hand = median(lambda: 2*2e-6*(8 - 1) + 2*n*(8 - 1)/(8*450e9), 10)
     print(f"a formula of a million points:        {1e3*sweep:7.2f} ms   ({sweep/by_hand:.2f} x numpy by hand; at most 2)")
+    found = [plan(model("gpt3-175b"), cluster("dgx-a100", 4096), 1536, 2048, prune=False) for _ in range(5)]
+    seconds = statistics.median(p.seconds for p in found)
+    rate = found[0].legal/seconds/1e6
+    print(f"all {found[0].legal:,} layouts of GPT-3:      {1e3*seconds:7.0f} ms   ({rate:.0f} million a second; at least 2)")
 
 
 if __name__ == "__main__":

@@ -235,10 +235,12 @@ weights that multiply it, output head included, embedding lookup excluded.
 
 
 # ---- the package -----------------------------------------------------------------------------
-ROOMS = {"Nouns": ["hardware", "transformer", "layout", "placement", "runs"], "Verbs": ["step", "fits"],
-         "Language": ["units", "algebra", "notation", "js", "grammar"], "Pictures": ["pictures."], "Witnesses": ["witness."]}
+ROOMS = {"Nouns": ["hardware", "transformer", "huggingface", "legality", "layout", "placement", "runs"],
+         "Verbs": ["step", "fits"], "Doors": ["planner", "launch", "cli"],
+         "Language": ["units", "algebra", "notation", "js", "tape", "grammar"], "Pictures": ["pictures."], "Witnesses": ["witness."]}
 WHAT = {"Nouns": "What a run is made of. Every entry of the specs has a source.",
         "Verbs": "What one step takes.",
+        "Doors": "Through which one comes in: a search over all layouts, in Python and in a shell.",
         "Language": "Units, letters and the decorator that makes a function a formula.",
         "Pictures": "What a page shows, alike in the book, in JupyterLab and on paper.",
         "Witnesses": "Programs and simulators that import no formula."}
