@@ -247,6 +247,8 @@ def test_products_by_hand():
     assert narrow.matmul == pytest.approx(tokens*6*layers/MACHINE.device.ceiling("fp8")) and narrow.head == bare().head
     assert bare(constants={"matmul-hopper": 0.5}).matmul == pytest.approx(2*bare().matmul)
     assert step(matmul=0.5).matmul == pytest.approx(tokens*12*layers/rate), "an override"
+    other = bare(matmul=0.5)
+    assert other.head == pytest.approx(tokens*12*head/rate + logits), "of the head's too"
 
 
 def test_attention_by_hand():
@@ -263,6 +265,8 @@ def test_attention_by_hand():
 def test_a_window_is_what_a_query_sees():
     half = replace(LLAMA, window=1024, windowed=40)
     seen = (4096 + 1024 - 1024**2/(2*8192))/2
+    some = (60*4096 + 20*(1024 - 1024**2/(2*8192)))/80
+    assert bare(shape=replace(half, windowed=20)).attention == pytest.approx(bare().attention*some/4096)
     assert bare(shape=half).attention == pytest.approx(bare().attention*seen/4096)
     assert bare(shape=replace(half, window=10**6)).attention == pytest.approx(bare().attention), "wider than the sequence"
     assert bare(shape=half).flops < bare().flops and bare(shape=half).matmul == bare().matmul
@@ -409,6 +413,61 @@ def test_experts_are_shared_and_summed_apart():
     assert s.update == pytest.approx(2*state/MACHINE.device.bandwidth)
 
 
+def test_a_mixture_on_tensor_ranks_by_hand():
+    """DeepSeek-V3 on pairs: attention, dense and shared blocks are cut; each rank sends its half of the tokens to experts."""
+    H, f, wide, m, y = 7168, 2048, 18432, 64, 4096
+    lay = Layout(batch=2048, dp=32, tp=2, pp=8, ep=32)
+    W = MACHINE.device.bandwidth
+    whole = H*(1536 + 512 + 64)
+    cut = 1536*128*192 + 512*128*256 + 128*128*H
+    rows, keys = y/2*8, 128*192
+    stream = 61*3*y*(20*H + 4*(128*128 + keys)/2) + 2*3*3*(3*y*wide/2 + 58*(rows + y/2)*f)
+    ins = 61*(H + (128*128 + 1536 + 512)/2) + 3*(H + wide/2)
+    outs = 61*(H + (keys + 2*keys)/2) + 3*(H + 2*wide/2)
+    casts = 4*y*(ins + outs) + 4*58*(rows + y/2)*(H + f + H + 2*f)
+    for format, narrow in ("bf16", 0), ("fp8", 1):
+        s, fast = mixture(lay, format=format), MACHINE.device.ceiling(format)
+        assert s.matmul == pytest.approx(m/8*6*y*(61*(whole + cut/2) + 3*3*H*wide/2 + 58*3*H*f/2)/fast)
+        assert s.experts == pytest.approx(m/8*6*58*rows*3*H*f/fast)
+        assert s.pointwise == pytest.approx(m/8*(stream + narrow*casts)/W)
+    across = 2*y/2*H*4*(1 - (3/4)**8)*3/4/MACHINE.outer.beta
+    assert s.all_to_all == pytest.approx(m/8*58*4*(20e-6 + across))
+    assert mixture(replace(lay, sequence_parallel=True)).tensor == pytest.approx(9/8*mixture(lay).tensor)
+
+
+def test_attention_columns_that_fill_no_tile():
+    odd = replace(LLAMA, head_dim=129)                       # 64*129/8 columns, 1032, and 16 does not divide them
+    attention, ffn = LLAMA.layers*odd.attention_matmul, LLAMA.layers*LLAMA.ffn_matmul
+    assert bare(shape=odd).matmul == pytest.approx(512*8192/512*6*(1.4*attention + ffn)/MACHINE.device.ceiling())
+
+
+def test_hybrid_copies_of_experts():
+    """Groups of 32 of 64 replicas, on pairs: 16 replicas of each expert, eight in a group, two groups."""
+    shape, slow = model("deepseek-v3"), dict(network=1e-6, adapters=1e-6, stack=replace(PLAIN, exchange=0, tensor=0))
+    routed = 58*256*3*7168*2048
+    dense, theirs = 2*(shape.params - routed)/2/4, 2*routed/8/4
+    inner, outer = 1e-6*MACHINE.inner.beta, 1e-6*MACHINE.outer.beta
+    s = mixture(Layout(batch=2048, dp=64, tp=2, pp=4, ep=8, shards=32), **slow)
+    once = dense*3/4/inner + dense/4*7/8/outer               # four of a group in a node
+    apart = theirs*7/8/outer                                 # eight ranks apart: one of a group in a node
+    between = dense/32*1/2/outer + theirs/8*1/2/outer
+    assert s.data == pytest.approx(2*once + 2*apart + 2*between, rel=1e-2)
+    for zero, kept in (1, 4 + 12/32), (2, 2 + 14/32), (3, 16/32):
+        theirs_kept = {1: 4 + 12/8, 2: 2 + 14/8, 3: 16/8}[zero]
+        s = mixture(Layout(batch=2048, dp=64, tp=2, pp=4, ep=8, shards=32, zero=zero))
+        assert s.update == pytest.approx(2*(dense/2*kept + theirs/2*theirs_kept)/MACHINE.device.bandwidth), zero
+    few = mixture(Layout(batch=2048, dp=64, tp=2, pp=4, ep=64, shards=16, zero=3))
+    assert few.update == pytest.approx(2*(dense/2 + routed/64/4*16)/MACHINE.device.bandwidth), "groups smaller than those of experts"
+    assert mixture(Layout(batch=2048, dp=64, tp=2, pp=4, ep=8, zero=0, shards=32), **slow).data == pytest.approx(
+        mixture(Layout(batch=2048, dp=64, tp=2, pp=4, ep=8, zero=0), **slow).data), "nothing is sharded"
+
+
+def test_hybrid_copies_on_tensor_ranks_and_stages():
+    s = bare(Layout(batch=512, dp=32, tp=4, pp=4, zero=3, shards=8), network=1e-6, adapters=1e-6, stack=replace(PLAIN, tensor=0, sends=0))
+    n, inner, outer = 2*LLAMA.params/16, 1e-6*MACHINE.inner.beta, 1e-6*MACHINE.outer.beta
+    assert s.data == pytest.approx(48*(n/2/inner + n/2*3/4/outer) + 2*n/8*3/4/outer, rel=1e-3)
+
+
 def test_layers_that_predict_further_tokens():
     """Each is a layer more, and the head once more, both on the last stage."""
     shape = model("deepseek-v3")
@@ -449,6 +508,9 @@ def test_ceilings_are_measured_or_carried_over():
     assert ceiling(accelerator("tpu-v6e"), "int8") == accelerator("tpu-v6e").peak("int8")
     assert ceiling(accelerator("v100"), "fp16") == pytest.approx(125e12*271.2/312)
     assert ceiling(accelerator("h800"), "fp8") == h100.measured["fp8"]
+    near = replace(h100, measured={}, like="a100-80gb", dense={**h100.dense, "fp9": 1})
+    assert ceiling(near, "fp9") == pytest.approx(271.2/312), "a format that the other lacks: its 16 bits"
+    assert rates(accelerator("v100"), "fp16", Stack())["wide"][0] == ceiling(accelerator("v100"), "fp16")
     with pytest.raises(ValueError, match="no measured ceiling for format = 'fp8'"):
         ceiling(accelerator("a100-80gb"), "fp8")
 
@@ -481,7 +543,7 @@ def test_an_unfused_attention_moves_its_scores():
     assert stored.attention == pytest.approx(2*fused.attention), "masked pairs too"
     odd = replace(LLAMA, head_dim=100)
     old = replace(PLAIN, attention="scores")
-    assert bare(shape=odd, stack=old).attention == pytest.approx(4*100/128*stored.attention)
+    assert bare(shape=odd, stack=old).attention == pytest.approx(4*100/128*stored.attention), "no multiple of 8: a quarter of the rate"
     assert bare(shape=odd).attention == pytest.approx(100/128*fused.attention)
 
 
