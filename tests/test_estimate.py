@@ -885,6 +885,12 @@ def test_errors_stay_within_the_stated_bands(bench):
         assert widths == pytest.approx((entry["spread"], entry["tail"]), rel=0.1), kind
 
 
+def test_the_readme_prints_the_protocol(bench):
+    printed = [[c.strip() for c in line.split("|")[1:-1]] for line in (ROOT/"README.md").read_text(encoding="utf-8").splitlines()
+               if re.fullmatch(r"\| .*\(\d+\.\d\) \|", line)]
+    assert printed == [[text, str(n), str(out), str(null)] for text, n, _, _, out, _, null in bench.table()]
+
+
 # Two rows worked out on paper: nothing below but numbers of the row, the data sheet and the constants.
 
 def test_a_sharded_row_by_hand():
