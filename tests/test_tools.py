@@ -7,6 +7,7 @@ import make_exercises
 import nbformat
 import new_chapter
 import pytest
+from jupyter_client.provisioning import KernelProvisionerFactory
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, RunningKernel
 
 SOLUTION = ["# Solutions", "## 1.1 Two\n\nGive 2.", "# exercise 1.1\ndef two():\n    ### BEGIN SOLUTION\n    return 2\n    ### END SOLUTION",
@@ -15,7 +16,8 @@ SOLUTION = ["# Solutions", "## 1.1 Two\n\nGive 2.", "# exercise 1.1\ndef two():\
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
-    """A folder with one chapter (1 + 1) and one solution, where the tools believe the book to be."""
+    """A folder with one chapter (1 + 1) and one solution, where the tools believe the book to be; kernels start by themselves."""
+    monkeypatch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "local-provisioner")
     for tool in execute, make_exercises, new_chapter:
         monkeypatch.setattr(tool, "ROOT", tmp_path)
     for folder in execute.FOLDERS:
