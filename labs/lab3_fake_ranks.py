@@ -20,6 +20,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor._redistribute import _gen_transform_infos, use_min_cost_redistribution_plan
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -137,19 +138,28 @@ def tensor_parallel():
 
 
 def routes():
-    """Changes of layout on 8 times 8 ranks: what DTensor sends, in units of the whole tensor; it does not search."""
+    """Changes of layout on 8 times 8 ranks: what DTensor sends, in units of the whole tensor; it searches if told to."""
     mesh = init_device_mesh("cpu", (P//64, 8, 8), mesh_dim_names=("rest", "node", "gpu"))["node", "gpu"]
     terms, copies, parts = Partial(), Replicate(), Shard(0)
 
-    def sent(source, target):
+    def sent(source, target, side=64):
         with Count() as count:
-            DTensor.from_local(torch.ones(64, 64), mesh, source).redistribute(mesh, target)
-        return sum(count.nbytes.values())/Fraction(64*64*FP32)
+            DTensor.from_local(torch.ones(side, side), mesh, source).redistribute(mesh, target)
+        return sum(count.nbytes.values())/Fraction(side*side*FP32)
 
     one, all_ = [sent(source, [copies, copies]) for source in ([terms, copies], [terms, terms])]
     cut, both = [sent([terms, copies], target) for target in ([copies, parts], [parts, parts])]
     check(f"DTensor, terms over nodes to copies: {float(one)} n; over nodes and GPUs: {float(all_)} n; to parts over GPUs "
           f"{float(cut)} n; to parts over both {float(both)} n", [one, all_, cut, both] == [1.75, 3.5, 1.75, .875])
+    changes = [([terms, copies], [copies, copies]), ([terms, terms], [copies, copies]),
+               ([terms, copies], [copies, parts]), ([terms, copies], [parts, parts])]
+    with use_min_cost_redistribution_plan():
+        _gen_transform_infos.cache_clear()
+        small, large = [[sent(*change, side) for change in changes] for side in (64, 1024)]
+    _gen_transform_infos.cache_clear()
+    check("DTensor told to search: of 16 KiB as before but for the third, of 4 MiB 1.09375, 1.96875, 0.21875 and 0.21875 n "
+          "(0.123 with an all-to-all, for which CPUs gather)",
+          [small, large] == [[1.75, 3.5, .21875, .875], [1.09375, 1.96875, .21875, .21875]])
     mesh._flatten("both")
     check("the same with the two axes flattened: one all-reduce over 64, 1.96875 n",
           sent([terms, terms], [copies, copies]) == 1.96875)
