@@ -56,6 +56,14 @@ def test_time_is_gapless_and_work_is_what_stays(done):
     assert done.goodput*done.spans[-1].stop == pytest.approx(done.seconds("train"))
 
 
+def test_many_jobs_at_once_are_single_jobs():
+    gaps = np.random.default_rng(3).exponential(60, (5, 40))
+    for row, goodput in zip(gaps, failures.jobs(gaps, 20, 2, 7)):
+        rest = iter([*row, math.inf])
+        job = failures.job(row.sum() + 39.5*7, lambda now: (now + next(rest), 0), [(20, 2, 7)])
+        assert job.failures == 40 and job.goodput == pytest.approx(goodput)
+
+
 def test_devices_are_replaced():
     strike, at, n = failures.devices(50, 100.0, np.random.default_rng(1)), 0.0, 0
     while at < 2000:

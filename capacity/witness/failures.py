@@ -80,26 +80,31 @@ def job(horizon, strike, levels, *, drain=0.0, slowdown=0.0, spares=math.inf, re
     writing = None                                                # (when it is safe, its work)
     hit, survives = strike(now)
     while now < horizon:
-        level = max((i for i, at in enumerate(due) if work >= at - 1e-6), default=None)
-        if level is not None and not writing:
+        left = min(due) - work
+        if left <= 1e-6 and not writing:
+            level = len(due) - 1
+            while work < due[level] - 1e-6:
+                level -= 1
             end = now + levels[level][1]
             if end <= hit:
                 spans.append(Span(now, end, "save"))
                 now = end
                 if drain and level == 0:
                     writing = now + drain, work
-                else:
-                    safe[:level + 1] = [work]*(level + 1)         # a far copy serves as a near one
-                due[:level + 1] = [work + levels[i][0] for i in range(level + 1)]
+                for i in range(level + 1):
+                    due[i] = work + levels[i][0]
+                    if not writing:
+                        safe[i] = work                            # a far copy serves as a near one
                 continue
             spans.append(Span(now, hit, "save"))
             now = hit
         else:
             speed = 1 - slowdown if writing else 1.0
-            ready = now + (min(due) - work)/speed if level is None else math.inf
-            end = min(hit, horizon, ready, writing[0] if writing else math.inf)
-            spans.append(Span(now, end, "train", work, work + (end - now)*speed))
-            work, now = spans[-1].after, end
+            end = now + left/speed if left > 1e-6 else math.inf
+            end = min(hit, horizon, end, writing[0]) if writing else min(hit, horizon, end)
+            after = work + (end - now)*speed
+            spans.append(Span(now, end, "train", work, after))
+            work, now = after, end
             if writing and now >= writing[0]:
                 safe[0], writing = writing[1], None
         if now < hit:
@@ -119,6 +124,15 @@ def job(horizon, strike, levels, *, drain=0.0, slowdown=0.0, spares=math.inf, re
         now = spans[-1].stop
         hit, survives = strike(now)
     return Done(spans, failures, work/now)
+
+
+def jobs(gaps, interval, save, restart):
+    """Goodputs of many jobs, a row of `gaps` for each: the times from work again to the next failure, the last its end.
+
+    What `job` counts with one level and nothing in the background: a failure leaves the whole segments before it.
+    """
+    segments = np.floor(gaps/(interval + save)).sum(-1)
+    return segments*interval/(gaps + restart).sum(-1)
 
 
 def lose(spans, kept):
@@ -149,16 +163,15 @@ def checked(segments, interval, check, restart, errors, rng):
 
 
 def away(nodes, mtbf, repair, horizon, rng, looks=4000):
-    """How many of `nodes` are in repair at each of `looks` moments; repair(rng) draws how long one is away."""
-    count = np.zeros(looks, int)
+    """How many of `nodes` are in repair at each of `looks` moments; repair(rng, n) draws how long n of them are away."""
     moments = np.linspace(.3*horizon, horizon, looks)             # the first part is left out: nobody is away at 0
+    leave = []
     for _ in range(nodes):
         now = 0.0
-        while (now := now + rng.exponential(mtbf)) < horizon:
-            back = now + repair(rng)
-            count[np.searchsorted(moments, now):np.searchsorted(moments, back)] += 1
-            # the spare works in its place, so the slot can fail again at once
-    return count
+        while (now := now + rng.exponential(mtbf)) < horizon:     # the spare works in its place, so the slot can fail
+            leave.append(now)                                     # again at once
+    back = np.array(leave) + repair(rng, len(leave))
+    return np.searchsorted(np.sort(leave), moments) - np.searchsorted(np.sort(back), moments)
 
 
 # ---- bytes
