@@ -56,7 +56,7 @@ class Node:
         return f"<node {self.op}>"
 
     def __pow__(self, k):
-        return self*self if k == 2 else Node("**", self, k)
+        return self*self if type(k) is not Node and k == 2 else Node("**", self, k)
 
     def __rpow__(self, x):
         return Node("**", x, self)
@@ -213,7 +213,8 @@ class Tape:
                 names[node], at[node] = node.args[0], place[node.args[0]]
             else:
                 at[node] = max([at[a] for a in node.args if type(a) is Node], default=0)
-                names[node] = f"{'abcdefgh'[at[node]]}{len(lines[at[node]])}_"
+                name = "ABCDEFGH"[at[node]] + np.base_repr(len(lines[at[node]]), 36).lower()
+                names[node] = name + "$"*(name in place)
                 lines[at[node]].append(f"{names[node]}={_script(node.op, [text(a) for a in node.args])}")
         body = f"return [{','.join(map(text, self.outputs))}]"
         for inputs_, known in reversed(list(zip(stages, lines))):
