@@ -71,8 +71,8 @@ def test_prices_are_those_of_estimate(page):
     jobs = [random_job(rng) for _ in range(500)]
     asked = [[setting(*job[:-1]), [{k: getattr(job[-1], k) for k in (*DEGREES, "zero", "recompute")}
                                    | dict(sequence_parallel=int(job[-1].sequence_parallel))]] for job in jobs]
-    kinds, worst = set(), 0
-    for (name, machine, batch, seq_len, format, lay), got in zip(jobs, page.evaluate(PRICES, asked)):
+    kinds = set()
+    for (name, machine, _, seq_len, format, lay), got in zip(jobs, page.evaluate(PRICES, asked)):
         assert "wrong" not in got, got
         shape = replace(model(name), vocab=got["vocab"])
         step = estimate(shape, machine, lay, seq_len, format=format)
@@ -85,7 +85,6 @@ def test_prices_are_those_of_estimate(page):
         assert sum(float(mine[k]) for k in CAUSES) == pytest.approx(mine["time"], rel=1e-12)
         for k, x in want.items():
             assert mine[k] == pytest.approx(float(x), rel=1e-12, abs=1e-12*float(step.time) if k in CAUSES else 0), (name, k, lay)
-            worst = max(worst, abs(mine[k]/float(x) - 1) if x and k in ("time", "memory") else 0)
     assert len(kinds) == 9, "three kinds of models, three formats"
 
 
@@ -130,7 +129,7 @@ def test_the_address_keeps_the_setting(page):
 
 def test_the_page_asks_nobody_and_is_light(page):
     assert [url for url in page.log.external if not url.startswith("file:")] == [] and page.log.console == []
-    assert len(make_plan.html().encode()) < 110_000
+    assert len(make_plan.html().encode()) < 100_000
 
 
 def test_every_part_has_a_formula_or_is_fitted():

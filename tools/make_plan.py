@@ -32,16 +32,26 @@ OUTPUTS = ["time", "memory", *CAUSES, *(f"{part}_bytes" for part in KINDS), "mfu
 # What a part of a bar is called, the formula that gives it (None for a fitted constant), and its colour: a resource, and
 # how much of its ink.
 WORDS = dict(
-    matmul=("products with weights", "trained_product_flops", "compute", 100), experts=("experts' products", "trained_product_flops", "compute", 78),
-    attention=("attention", "trained_attention_flops", "compute", 56), head=("output head", "logit_traffic", "compute", 36),
-    pointwise=("between the products", "streamed_bytes", "memory", 100), update=("optimizer's update", "model_state_bytes", "memory", 60),
-    tensor=("tensor ranks", "two_level_gather_time", "network", 100), context=("context ranks", "two_level_gather_time", "network", 80),
-    all_to_all=("tokens to experts", "exchange_time", "network", 62), pipeline=("between stages", "stage_message_time", "network", 46),
-    data=("gradients and weights, exposed", "exposed_time", "network", 32), bubble=("pipeline bubble", "bounded_pipeline_time", "idle", 100),
-    routing=("host, for routing", None, "idle", 70), fixed=("host, each step", None, "idle", 45),
-    weights_bytes=("weights", "model_state_bytes", "compute", 100), grads_bytes=("gradients", "model_state_bytes", "compute", 62),
-    optimizer_bytes=("optimizer state", "model_state_bytes", "memory", 100), gathered_bytes=("gathered weights", "gathered_bytes", "network", 62),
-    activations_bytes=("activations", "activation_bytes_per_layer", "network", 100), head_bytes=("logits", "logit_bytes", "idle", 100))
+    matmul=("products with weights", "trained_product_flops", "compute", 100),
+    experts=("experts' products", "trained_product_flops", "compute", 78),
+    attention=("attention", "trained_attention_flops", "compute", 56),
+    head=("output head", "logit_traffic", "compute", 36),
+    pointwise=("between the products", "streamed_bytes", "memory", 100),
+    update=("optimizer's update", "model_state_bytes", "memory", 60),
+    tensor=("tensor ranks", "two_level_gather_time", "network", 100),
+    context=("context ranks", "two_level_gather_time", "network", 80),
+    all_to_all=("tokens to experts", "exchange_time", "network", 62),
+    pipeline=("between stages", "stage_message_time", "network", 46),
+    data=("exposed gradients", "exposed_time", "network", 32),
+    bubble=("pipeline bubble", "bounded_pipeline_time", "idle", 100),
+    routing=("host, for routing", None, "idle", 70),
+    fixed=("host, each step", None, "idle", 45),
+    weights_bytes=("weights", "model_state_bytes", "compute", 100),
+    grads_bytes=("gradients", "model_state_bytes", "compute", 62),
+    optimizer_bytes=("optimizer state", "model_state_bytes", "memory", 100),
+    gathered_bytes=("gathered weights", "gathered_bytes", "network", 62),
+    activations_bytes=("activations", "activation_bytes_per_layer", "network", 100),
+    head_bytes=("logits", "logit_bytes", "idle", 100))
 
 
 def kind(model):
@@ -99,11 +109,12 @@ def kinds():
 
 # ---- data ------------------------------------------------------------------------------------
 def shape(model):
-    """The letters of a model, those of rules and those of prices."""
+    """The letters of a model, those of rules and those of prices, without those that are 0."""
     known = vars(letters(model)) | {k: getattr(model, k) for k in SHAPE}
     known |= {"window": model.window or 1}                               # of no layer, where there is none
     known |= {f"experts_{k}": getattr(model.experts, k) for k in EXPERTS} if model.experts else {}
-    return known | ({k: getattr(model.latent, k) for k in LATENT} if model.latent else {})
+    known |= {k: getattr(model.latent, k) for k in LATENT} if model.latent else {}
+    return {k: x for k, x in known.items() if x}
 
 
 def links(cluster):
@@ -133,6 +144,7 @@ def data():
     """Models and machines of specs."""
     return dict(models={k: dict(name=m.name, kind=kind(m), context=m.context, q=shape(m)) for k, m in models().items()},
                 machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, causes=CAUSES,
+                letters=[*SHAPE, "experts", *(f"experts_{k}" for k in EXPERTS)],
                 kinds=[f"{part}_bytes" for part in KINDS], words=WORDS, frameworks={k: d.name for k, d in DIALECTS.items()})
 
 

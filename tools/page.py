@@ -102,6 +102,8 @@ class PlanARun(SphinxDirective):
     """The planner of the page "Plan a run"."""
 
     def run(self):
+        for path in (make_plan.__file__, *make_plan.HERE.iterdir()):
+            self.env.note_dependency(str(path))
         return [nodes.raw("", make_plan.html(), format="html")]
 
 

@@ -3,7 +3,7 @@
 const $ = id => document.getElementById("cx-" + id), D = JSON.parse($("plan-data").textContent), DAY = 86400, CODE = $("planner").textContent;
 const P = new Function(CODE + ";return { price, broken, search, padded, RULES, ASKED, DEGREES };")();
 const esc = s => String(s).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
-const clone = x => JSON.parse(JSON.stringify(x));
+for (const m of Object.values(D.models)) m.q = { ...Object.fromEntries(D.letters.map(k => [k, 0])), ...m.q };
 
 // ---- numbers as people write them
 const UNITS = { k: 1e3, M: 1e6, G: 1e9, B: 1e9, T: 1e12 };
@@ -110,7 +110,7 @@ function ask() {
 
 // ---- words
 const zero = z => z ? "ZeRO-" + z : "no ZeRO", again = r => !r ? "nothing recomputed" : r === 1 ? "all recomputed" : pct(r) + " recomputed";
-const split = l => ["tp", "pp", "cp", "ep", "dp"].filter(k => l[k] > 1 || k === "dp").map(k => `${k} ${count(l[k])}${k === "tp" && l.sequence_parallel ? " sp" : ""}`).join(" · ");
+const split = l => ["tp", "pp", "cp", "ep", "dp"].filter(k => l[k] > 1 || k === "dp").map(k => `${k}\u00a0${count(l[k])}${k === "tp" && l.sequence_parallel ? "\u00a0sp" : ""}`).join(" · ");
 const rest = l => [`micro-batch ${l.microbatch}`, l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero), again(l.recompute)].filter(Boolean).join(", ");
 const shown = (t, job) => time(t * job.steps);
 const device = () => esc(R.job.machine.device);
