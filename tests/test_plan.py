@@ -127,6 +127,14 @@ def test_the_address_keeps_the_setting(page):
     assert page.input_value("#cx-job [name=devices]") == "12" and page.is_hidden("#cx-found")
 
 
+def test_where_nothing_fits_it_says_what_helps(page):
+    page.evaluate("location.hash = '#model=llama3-405b&machine=dgx-h100&devices=16&batch=512k&seq=8192'")
+    page.wait_for_function("document.getElementById('cx-more')?.textContent.startsWith('It works on')")
+    assert "Nothing fits" in page.inner_text("#cx-answer") and page.is_hidden("#cx-found")
+    page.click("#cx-more button")
+    page.wait_for_function("!document.getElementById('cx-found').hidden && !document.querySelector('.stale')")
+
+
 def test_the_page_asks_nobody_and_is_light(page):
     assert [url for url in page.log.external if not url.startswith("file:")] == [] and page.log.console == []
     assert len(make_plan.html().encode()) < 100_000

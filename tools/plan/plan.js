@@ -127,7 +127,7 @@ function arrived(found) {
   if (!found.best) nothing(found); else { draw(); }
   document.documentElement.dataset.found = Math.round(performance.now() - began);
   const n = R.job.q.devices;
-  sizes = [n / 4, n / 2, n, 2 * n, 4 * n].filter(x => x >= 1 && x % 1 === 0 && x <= 2 ** 17).map(x => ({ n: x, job: jobOf({ ...S, devices: String(x) }), found: x === n ? found : null })).filter(x => !x.job.wrong);
+  sizes = (found.best ? [n / 4, n / 2, n, 2 * n, 4 * n] : [n, 2 * n, 4 * n, 8 * n, 16 * n, 32 * n]).filter(x => x >= 1 && x % 1 === 0 && x <= 2 ** 17).map(x => ({ n: x, job: jobOf({ ...S, devices: String(x) }), found: x === n ? found : null })).filter(x => !x.job.wrong);
   sizes.forEach((x, k) => { if (!x.found) send(run + "." + k, x.job); });
   drawSizes();
 }
@@ -195,7 +195,10 @@ function drawMap() {
   $("why").textContent = "Times the best. Hatched: not legal; in orange: does not fit. Point at a cell, or press it, to learn more.";
 }
 function drawSizes() {
-  if (!sizes.length || !R || !R.found.best) return;
+  if (!R || !R.found) return;
+  const more = sizes.find(x => x.found && x.found.best);
+  if (!R.found.best && more && $("more")) $("more").innerHTML = `It works on <button type="button" class="plain" data-devices="${more.n}">${count(more.n)} devices</button>: ${split(more.found.best)}, ${shown(more.found.best.time, more.job)}.`;
+  if (!R.found.best) return;
   const price = num(S.price);
   $("sizes").innerHTML = `<table><thead><tr><th>devices</th><th>run</th><th>${price > 0 ? "cost" : "device-hours"}</th><th>best layout</th></tr></thead><tbody>${sizes.map(({ n, job, found }) => {
     const b = found && found.best, hours = b && b.time * job.steps * n / 3600;
@@ -226,8 +229,8 @@ function drawCommand(l) {
 }
 function nothing(found) {
   const l = found.least;
-  $("answer").innerHTML = l ? `<p class="first"><b>Nothing fits.</b> The smallest of ${count(found.legal)} legal layouts needs <b>${gb(l.memory)}</b> on a device, and ${gb(R.job.most)} of ${gb(R.job.memory)} may be filled.</p><p>It is ${split(l)}, ${rest(l)}. Take more devices, or a larger one; let the search recompute, shard and split as it likes.</p>`
-    : `<p class="first"><b>No layout is legal.</b></p>${found.whys.sort((a, b) => b.count - a.count).slice(0, 4).map(w => `<p>For one: ${esc(w.says)}</p>`).join("")}<p>Try another batch, another number of devices, or leave the search more to choose.</p>`;
+  $("answer").innerHTML = l ? `<p class="first"><b>Nothing fits.</b> The smallest of ${count(found.legal)} legal layouts needs <b>${gb(l.memory)}</b> on a device, and ${gb(R.job.most)} of ${gb(R.job.memory)} may be filled.</p><p>It is ${split(l)}, ${rest(l)}. Take more devices, or a larger one; let the search recompute, shard and split as it likes.</p><p id="cx-more"></p>`
+    : `<p class="first"><b>No layout is legal.</b></p>${found.whys.sort((a, b) => b.count - a.count).slice(0, 4).map(w => `<p>For one: ${esc(w.says)}</p>`).join("")}<p>Try another batch, another number of devices, or leave the search more to choose.</p><p id="cx-more"></p>`;
 }
 
 // ---- the form
