@@ -135,7 +135,8 @@ def javascript():
     """The rules and the enumeration as JavaScript, from the same expressions in the same order.
 
     RULES     {name: {holds(q), sentence(q)}}, those that are synonyms' too
-    layouts   (q, limits, visit): calls visit(q) with every legal layout's letters written into q
+    layouts   (q, limits, visit, refused): calls visit(q) with every legal layout's letters written into q, and refused(rule, q)
+              with a partial layout that breaks a rule
     """
     def rule(r):
         law = Tape([r.holds(Namespace())])
@@ -143,24 +144,23 @@ def javascript():
         return f"{r.name}:{{holds:({{{','.join(law.inputs)}}})=>({law.javascript()})({','.join(law.inputs)})[0],sentence:q=>`{sentence}`}}"
 
     known = set().union(*(r.letters for r in RULES)) - {*DEGREES, *CHOICES}                 # of the job
-    lines, asked, depth = [], set(), 0
+    options, lines, asked, depth = [], [], set(), 0
     for name, how, of in AXES:
         if how == "follows":
             follow = Tape([of(Namespace())])
             lines.append(f"q.{name}=(({{{','.join(follow.inputs)}}})=>({follow.javascript()})({','.join(follow.inputs)})[0])(q);"
                          f"if(!allowed('{name}',q.{name}))continue;")
         else:
-            options = f"{'divisors' if how == 'divisors' else 'upto'}(q.{of})"
-            lines.append(f"for(const v of {options}){{if(!allowed('{name}',v))continue;q.{name}=v;")
+            options.append(f"{name}_={'divisors' if how == 'divisors' else 'upto'}(q.{of}).filter(v=>allowed('{name}',v))")
+            lines.append(f"for(const v of {name}_){{q.{name}=v;")
             depth += 1
         known.add(name)
         for r in RULES:
             if r.name not in asked and r.letters <= known:
                 asked.add(r.name)
-                lines.append(f"if(!RULES.{r.name}.holds(q))continue;")
+                lines.append(f"if(!RULES.{r.name}.holds(q)){{refused(RULES.{r.name},q);continue;}}")
     return (f"const RULES={{{','.join(map(rule, RULES + SYNONYMS))}}};\n"
             "const divisors=n=>{const low=[],high=[];for(let k=1;k*k<=n;k++)if(n%k===0){low.push(k);if(k*k<n)high.unshift(n/k);}"
             "return n?low.concat(high):[1];};\nconst upto=n=>Array.from({length:n},(_,k)=>k+1);\n"
-            "function layouts(q,limits,visit){const allowed=(k,v)=>!(k in limits)||limits[k].includes(v);\n"
-            + "\n".join(lines) + "visit(q);" + "}"*depth + "}\n")
-
+            "function layouts(q,limits,visit,refused=()=>{}){const allowed=(k,v)=>!(k in limits)||limits[k].includes(v),"
+            + ",".join(options) + ";\n" + "\n".join(lines) + "visit(q);" + "}"*depth + "}\n")

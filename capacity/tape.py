@@ -56,7 +56,7 @@ class Node:
         return f"<node {self.op}>"
 
     def __pow__(self, k):
-        return self*self if k == 2 else Node("**", self, k)
+        return self*self if type(k) is not Node and k == 2 else Node("**", self, k)
 
     def __rpow__(self, x):
         return Node("**", x, self)
@@ -201,20 +201,32 @@ class Tape:
         place = {name: k for k, names in enumerate(stages) for name in names}
         if unknown := [name for name in self.inputs if name not in place]:
             raise ValueError(f"stages lack {', '.join(unknown)}; allowed: every input")
-        at, names, lines = {}, {}, [[] for _ in stages]
+        at, said, lines, users = {}, {}, [[] for _ in stages], {}
+        for node in self.order:
+            nodes = [a for a in node.args if type(a) is Node]
+            at[node] = place[node.args[0]] if node.op == "in" else max([at[a] for a in nodes], default=0)
+            for a in nodes:
+                users.setdefault(a, []).append(node)
+        for node in self.outputs:
+            users.setdefault(node, []).append(None)                 # the answer's
 
         def text(x):
             if type(x) is Node:
-                return names[x]
+                return said[x]
             return str(x).lower() if isinstance(x, bool) else str(int(x)) if x == int(x) else repr(float(x))
 
         for node in self.order:
+            said[node] = node.args[0] if node.op == "in" else _script(node.op, [text(a) for a in node.args])
             if node.op == "in":
-                names[node], at[node] = node.args[0], place[node.args[0]]
-            else:
-                at[node] = max([at[a] for a in node.args if type(a) is Node], default=0)
-                names[node] = f"{'abcdefgh'[at[node]]}{len(lines[at[node]])}_"
-                lines[at[node]].append(f"{names[node]}={_script(node.op, [text(a) for a in node.args])}")
+                continue
+            if len(users[node]) == 1 and users[node][0] is not None and at[users[node][0]] == at[node]:     # written where it is read
+                said[node] = f"({said[node]})" if node.op in (*BINARY, "where") else said[node]
+                continue
+            line = lines[at[node]]
+            name = "ABCDEFGH"[at[node]] + np.base_repr(len(line), 36).lower()
+            name += "$"*(name in place)
+            line.append(f"{name}={said[node]}")
+            said[node] = name
         body = f"return [{','.join(map(text, self.outputs))}]"
         for inputs_, known in reversed(list(zip(stages, lines))):
             constants = f"const {','.join(known)};" if known else ""

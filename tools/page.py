@@ -10,8 +10,10 @@ from pathlib import Path
 
 import layers
 import letters
+import make_plan
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
+from sphinx.util.docutils import SphinxDirective
 
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
 PACE, PICTURE = 200, 0.5                # words a minute; minutes for a picture
@@ -94,6 +96,15 @@ def read(app, docname, source):
 
 def role(name, rawtext, text, lineno, inliner, options=None, content=None):
     return [mark(text, "", proof=int(text))], []
+
+
+class PlanARun(SphinxDirective):
+    """The planner of the page "Plan a run"."""
+
+    def run(self):
+        for path in (make_plan.__file__, *make_plan.HERE.iterdir()):
+            self.env.note_dependency(str(path))
+        return [nodes.raw("", make_plan.html(), format="html")]
 
 
 # ---- the document
@@ -302,6 +313,7 @@ def setup(app):
     app.add_node(fold, html=(visit_fold, depart_fold), latex=plain, text=plain)
     app.add_node(says, html=(visit_says, depart_says), latex=plain, text=plain)
     app.add_role("cx-mark", role)
+    app.add_directive("plan-a-run", PlanARun)
     app.add_transform(Folds)
     app.connect("config-inited", pictures)
     app.connect("source-read", read)

@@ -1,0 +1,147 @@
+"""The page "Plan a run" says what Python says: prices, rules, numbers of layouts, the best one; and it needs no server."""
+import os
+import random
+from dataclasses import replace
+
+import make_plan
+import pytest
+
+import browser
+from capacity import Layout, cluster, estimate, model
+from capacity.footprint import PARTS
+from capacity.formulas import REGISTRY
+from capacity.hardware import clusters
+from capacity.legality import DEGREES, divisors
+from capacity.planner import plan
+from capacity.step import CAUSES
+from capacity.transformer import models
+
+JOB = "(s) => document.getElementById('cx-plan').jobOf({...document.getElementById('cx-plan').START, ...s})"
+PRICES = """jobs => { const page = document.getElementById('cx-plan'); return jobs.map(([s, layouts]) => {
+    const job = page.jobOf({...page.START, ...s}); return job.wrong ? job : {vocab: job.q.vocab, steps: job.steps, prices: layouts.map(l => page.price(job, l))}; }); }"""
+SEARCH = """s => { const page = document.getElementById('cx-plan'), job = page.jobOf({...page.START, ...s});
+    const found = page.search(job), least = found.least && found.least.memory; return {...found, least, splits: null}; }"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The planner alone, in a file that a browser opens."""
+    if not browser.find():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
+    file = tmp_path_factory.mktemp("plan")/"plan.html"
+    file.write_text(f'<!doctype html><meta charset="utf-8"><body>{make_plan.html()}</body>', encoding="utf-8")
+    with browser.chromium() as chromium:
+        page = chromium.new_page()
+        page.log = browser.Log(page)
+        page.goto(file.as_uri())
+        page.wait_for_function("document.documentElement.dataset.found")
+        yield page
+
+
+def setting(name, machine, batch, seq_len, format="bf16", **limits):
+    """What the form's fields hold."""
+    return dict(model=name, machine=machine.key, devices=str(machine.devices), batch=str(batch*seq_len), seq=str(seq_len), format=format,
+                **{k: ", ".join(map(str, v)) for k, v in limits.items()})
+
+
+def random_job(rng):
+    """A model, a machine, a batch, a length, a format, a legal layout."""
+    while True:
+        name, machine = rng.choice(list(models())), clusters()[rng.choice(list(clusters()))]
+        shape, node, seq_len = model(name), machine.node, 2**rng.randint(9, 15)
+        devices = rng.choice([node, node//2, *(node*k for k in (2, 3, 4, 8, 16, 32))])
+        machine, batch = machine.sized(devices), rng.choice([1, 3])*2**rng.randint(2, 10)
+        pick = lambda n: rng.choice([k for k in divisors(n) if k <= 16])                            # noqa: E731
+        tp, pp = pick(devices), pick(devices)
+        cp = pick(max(devices//(tp*pp), 1))
+        dp = devices//(tp*pp*cp)
+        if dp*tp*pp*cp != devices or batch % dp:
+            continue
+        lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, microbatch=pick(batch//dp), chunks=rng.choice([1, 1, 2, 4]),
+                     ep=pick(shape.experts.count) if shape.experts else 1, zero=rng.randint(0, 3), recompute=rng.choice([0, 0.3, 0.5, 1]),
+                     sequence_parallel=rng.random() < 0.5)
+        broken = lay.check(replace(shape, vocab=2**20*9*tp), machine, seq_len)                      # any vocabulary is padded
+        if not broken:
+            return name, machine, batch, seq_len, rng.choice([f for f in ("bf16", "fp8", "fp4") if f in machine.device.dense]), lay
+
+
+def test_prices_are_those_of_estimate(page):
+    """500 random jobs, dense and sparse, in 16, 8 and 4 bits: the seconds, the bytes, the range, to 1e-12."""
+    rng = random.Random(1)
+    jobs = [random_job(rng) for _ in range(500)]
+    asked = [[setting(*job[:-1]), [{k: getattr(job[-1], k) for k in (*DEGREES, "zero", "recompute")}
+                                   | dict(sequence_parallel=int(job[-1].sequence_parallel))]] for job in jobs]
+    kinds = set()
+    for (name, machine, _, seq_len, format, lay), got in zip(jobs, page.evaluate(PRICES, asked)):
+        assert "wrong" not in got, got
+        shape = replace(model(name), vocab=got["vocab"])
+        step = estimate(shape, machine, lay, seq_len, format=format)
+        kinds.add((make_plan.kind(shape), format))
+        low, high = step.interval()
+        want = dict(time=step.time, memory=step.memory, mfu=step.mfu, low=low, high=high, **step.seconds,
+                    **{f"{part}_bytes": getattr(step.footprint, part) for part in PARTS[:6]})
+        mine = got["prices"][0]
+        assert mine.keys() == want.keys() == set(make_plan.OUTPUTS)
+        assert sum(float(mine[k]) for k in CAUSES) == pytest.approx(mine["time"], rel=1e-12)
+        for k, x in want.items():
+            assert mine[k] == pytest.approx(float(x), rel=1e-12, abs=1e-12*float(step.time) if k in CAUSES else 0), (name, k, lay)
+    assert len(kinds) == 9, "three kinds of models, three formats"
+
+
+@pytest.mark.parametrize("name, machine, batch, seq_len, limits", [
+    ("llama3-8b", cluster("dgx-h100", 64), 512, 8192, {}), ("gpt3-175b", cluster("dgx-a100", 1120), 1680, 2048, dict(zero=(0, 1), tp=(8, 4, 1))),
+    ("qwen3-30b-a3b", cluster("nvl72", 144), 288, 4096, dict(recompute=(0, 1))), ("deepseek-v3", cluster("deepseek-h800", 256), 480, 4096, {}),
+    ("llama3-405b", cluster("dgx-h100", 16), 64, 8192, {}), ("llama3-8b", cluster("dgx-h100", 48), 7, 8192, {})],
+    ids=lambda x: x if isinstance(x, str) else "")
+def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limits):
+    """As many legal layouts, as many that fit, the same best time; the same vocabulary; a reason where there is none."""
+    want = plan(model(name), machine, batch, seq_len, prune=False, **limits)
+    got = page.evaluate(SEARCH, setting(name, machine, batch, seq_len, **limits))
+    assert (got["legal"], got["fits"]) == (want.legal, want.fits)
+    assert page.evaluate(PRICES, [[setting(name, machine, batch, seq_len, **limits), []]])[0]["vocab"] == want.model.vocab
+    if want:
+        assert got["best"]["time"] == pytest.approx(want.best.time, rel=1e-12)
+        assert got["best"]["memory"] == pytest.approx(want.best.memory, rel=1e-12)
+    elif want.legal:
+        assert got["least"] > 0.9*machine.device.memory
+    else:
+        assert any(w["says"] in " ".join(want.why) for w in got["whys"])
+
+
+def test_a_million_layouts_a_second(page):
+    found = [page.evaluate(SEARCH, setting("llama3-70b", cluster("dgx-h100", 512), 512, 8192)) for _ in range(3)]
+    assert max(f["legal"]/f["ms"]*1e3 for f in found) > 1e6
+
+
+def test_the_address_keeps_the_setting(page):
+    page.evaluate("location.hash = '#model=mixtral-8x7b&machine=dgx-a100&devices=64&batch=1M&seq=4096&zero=1&price=2&days=900&start=2027-01-01'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('A100') && !document.querySelector('.stale')")
+    said = page.inner_text("#cx-answer")
+    assert "ZeRO-1" in said and "It costs $" in said and "It ends on" in said and "900 days" in said
+    assert page.input_value("[name=model]") == "mixtral-8x7b" and page.input_value("#cx-job [name=zero]") == "1"
+    page.fill("#cx-own [name=tp]", "3")
+    assert "32 attention heads do not divide over tp = 3." in page.inner_text("#cx-verdict")
+    page.fill("#cx-own [name=tp]", "1")
+    page.fill("#cx-job [name=devices]", "12")
+    page.wait_for_function("document.getElementById('cx-note').textContent.includes('whole groups')")
+    assert page.input_value("#cx-job [name=devices]") == "12" and page.is_hidden("#cx-found")
+
+
+def test_where_nothing_fits_it_says_what_helps(page):
+    page.evaluate("location.hash = '#model=llama3-405b&machine=dgx-h100&devices=16&batch=512k&seq=8192'")
+    page.wait_for_function("document.getElementById('cx-more')?.textContent.startsWith('It works on')")
+    assert "Nothing fits" in page.inner_text("#cx-answer") and page.is_hidden("#cx-found")
+    page.click("#cx-more button")
+    page.wait_for_function("!document.getElementById('cx-found').hidden && !document.querySelector('.stale')")
+
+
+def test_the_page_asks_nobody_and_is_light(page):
+    assert [url for url in page.log.external if not url.startswith("file:")] == [] and page.log.console == []
+    assert len(make_plan.html().encode()) < 100_000
+
+
+def test_every_part_has_a_formula_or_is_fitted():
+    assert set(make_plan.WORDS) == {*CAUSES, *(f"{part}_bytes" for part in PARTS[:6])}
+    fitted = {k for k, (_, formula, *_) in make_plan.WORDS.items() if not formula}
+    assert fitted == {"routing", "fixed"}
+    assert {formula for _, formula, *_ in make_plan.WORDS.values() if formula} <= set(REGISTRY)

@@ -1,0 +1,157 @@
+"""The page "Plan a run": the package's estimate, rules and enumeration as JavaScript, and the data they need.
+
+`tools/page.py` puts `html()` where plan.md says so.  Nothing here knows what a step costs, or which layouts are legal:
+`assembled`, `memory` and the rules are recorded, and printed.
+"""
+import functools
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+from capacity.footprint import PARTS
+from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
+from capacity.launch import DIALECTS
+from capacity.layout import Layout
+from capacity.legality import CHOICES, DEGREES, RULES, SYNONYMS, javascript, letters
+from capacity.planner import RECOMPUTE
+from capacity.stack import NARROW, constants, rates
+from capacity.step import CAUSES, CURRENT, _values, assembled, error, kind_of, work
+from capacity.tape import Tape, symbol
+from capacity.transformer import Experts, Latent, Transformer, models
+
+HERE = Path(__file__).parent/"plan"
+SHAPE = ("layers hidden heads kv_heads head_dim ffn vocab gated tied norm norms head_norm bias qkv_bias positions window windowed "
+         "further").split()
+EXPERTS, LATENT = "count active ffn shared dense bias".split(), "q_rank kv_rank rope".split()
+LINKS = "node alpha1 beta1 ring alpha2 beta2".split()
+ROLES = "product expert wide attention memory adapters links step routing".split()
+PAIRS = [(zero, shared) for zero in range(4) for shared in (False, True)]
+KINDS = PARTS[:6]                                                        # the others are of kernels that count them
+OUTPUTS = ["time", "memory", *CAUSES, *(f"{part}_bytes" for part in KINDS), "mfu", "low", "high"]
+
+# What a part of a bar is called, the formula that gives it (None for a fitted constant), and its colour: a resource, and
+# how much of its ink.
+WORDS = dict(
+    matmul=("products with weights", "trained_product_flops", "compute", 100),
+    experts=("experts' products", "trained_product_flops", "compute", 78),
+    attention=("attention", "trained_attention_flops", "compute", 56),
+    head=("output head", "logit_traffic", "compute", 36),
+    pointwise=("between the products", "streamed_bytes", "memory", 100),
+    update=("optimizer's update", "model_state_bytes", "memory", 60),
+    tensor=("tensor ranks", "two_level_gather_time", "network", 100),
+    context=("context ranks", "two_level_gather_time", "network", 80),
+    all_to_all=("tokens to experts", "exchange_time", "network", 62),
+    pipeline=("between stages", "stage_message_time", "network", 46),
+    data=("exposed gradients", "exposed_time", "network", 32),
+    bubble=("pipeline bubble", "bounded_pipeline_time", "idle", 100),
+    routing=("host, for routing", None, "idle", 70),
+    fixed=("host, each step", None, "idle", 45),
+    weights_bytes=("weights", "model_state_bytes", "compute", 100),
+    grads_bytes=("gradients", "model_state_bytes", "compute", 62),
+    optimizer_bytes=("optimizer state", "model_state_bytes", "memory", 100),
+    gathered_bytes=("gathered weights", "gathered_bytes", "network", 62),
+    activations_bytes=("activations", "activation_bytes_per_layer", "network", 100),
+    head_bytes=("logits", "logit_bytes", "idle", 100))
+
+
+def kind(model):
+    """The name of the structure of a model, which decides what is recorded."""
+    return ("experts" if model.experts else "dense") + ("_latent" if model.latent else "")
+
+
+@functools.cache
+def step(kind, zero, shared):
+    """`estimate` on letters alone, for one kind of model and one choice."""
+    s = symbol
+    device = Accelerator(name="device", source="traced", dense={"bf16": 1}, measured={"bf16": 1}, memory=1, bandwidth=1)
+    link = PublishedLink(alpha=0, beta=1, source="traced")
+    machine = Cluster(name="cluster", source="traced", device=device, levels=((s("node"), link), (s("devices"), link)))
+    model = Transformer(**{k: s(k) for k in SHAPE},
+                        experts=Experts(**{k: s(f"experts_{k}") for k in EXPERTS}) if "experts" in kind else None,
+                        latent=Latent(**{k: s(k) for k in LATENT}) if "latent" in kind else None)
+    layout = Layout(batch=s("batch"), zero=zero, sequence_parallel=shared, recompute=s("recompute"),
+                    **{k: s(k) for k in DEGREES if k != "ep" or model.experts})
+    job = work(model, machine, layout, s("seq_len"))
+    vars(job).update({k: s(k) for k in (*LINKS, "casts")})
+    return assembled(model, machine, layout, s("seq_len"), job, SimpleNamespace(**{k: s(f"{k}_rate") for k in ROLES}), s("peak"),
+                     (s("spread"), s("tail")))
+
+
+def values(of):
+    low, high = of.interval()
+    known = of.seconds | {f"{part}_bytes": getattr(of.footprint, part) for part in KINDS} | dict(
+        time=of.time, memory=of.memory, mfu=of.mfu, low=low, high=high)
+    return [known[name] for name in OUTPUTS]
+
+
+def kernel(kind):
+    """JavaScript: (job) => (degrees but the last) => (micro-batch) => (recompute) => numbers, those of a pair after another."""
+    steps = [values(step(kind, *pair)) for pair in PAIRS]
+    tape = Tape([x for some in (slice(2), slice(2, None)) for one in steps for x in one[some]])
+    *outer, last = DEGREES
+    job = [k for k in tape.inputs if k not in (*DEGREES, "recompute")]
+    return tape.javascript(job, outer, [last], ["recompute"]), job
+
+
+def planner():
+    """JavaScript: KERNELS, RULES, the enumeration and the search."""
+    kernels = ",\n".join(f"{name}:{{job:{json.dumps(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
+    asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters] for c in CHOICES[:2]}
+    pairs = json.dumps([[zero, int(shared)] for zero, shared in PAIRS])
+    return (f"const OUTPUTS={json.dumps(OUTPUTS)},PAIRS={pairs},ASKED={json.dumps(asked)},KERNELS={{{kernels}}};\n"
+            + javascript() + (HERE/"search.js").read_text(encoding="utf-8"))
+
+
+def kinds():
+    """The kinds of the models of specs."""
+    return list(dict.fromkeys(map(kind, models().values())))
+
+
+# ---- data ------------------------------------------------------------------------------------
+def shape(model):
+    """The letters of a model, those of rules and those of prices, without those that are 0."""
+    known = vars(letters(model)) | {k: getattr(model, k) for k in SHAPE}
+    known |= {"window": model.window or 1}                               # of no layer, where there is none
+    known |= {f"experts_{k}": getattr(model.experts, k) for k in EXPERTS} if model.experts else {}
+    known |= {k: getattr(model.latent, k) for k in LATENT} if model.latent else {}
+    return {k: x for k, x in known.items() if x}
+
+
+def links(cluster):
+    """The letters of a cluster's links."""
+    job = work(next(iter(models().values())), cluster, Layout(batch=1, dp=cluster.devices), 1)
+    return {k: getattr(job, k) for k in LINKS}
+
+
+def speed(device, format):
+    """The letters of a device in a format, and the error of a dense model's and of a sparse model's time."""
+    role = _values(rates(device, format, CURRENT), constants())
+    some = {bool(m.experts): m for m in models().values()}
+    return dict({f"{k}_rate": getattr(role, k) for k in ROLES}, peak=device.peak(format), casts=int(format in NARROW),
+                error=[error(kind_of(some[sparse], device, format)) for sparse in (False, True)])
+
+
+def machine(cluster):
+    """What the page needs of a cluster."""
+    device = cluster.device
+    return dict(name=cluster.name, device=device.name, devices=cluster.devices, memory=device.memory, node=cluster.node,
+                groups=[level.devices for level in cluster.levels[:-1]], inside=links(cluster.sized(cluster.node)),
+                outside=links(cluster.sized(2*cluster.node)),
+                formats={f: speed(device, f) for f in ("bf16", "fp8", "fp4") if f in device.dense})
+
+
+def data():
+    """Models and machines of specs."""
+    return dict(models={k: dict(name=m.name, kind=kind(m), context=m.context, q=shape(m)) for k, m in models().items()},
+                machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, causes=CAUSES,
+                letters=[*SHAPE, "experts", *(f"experts_{k}" for k in EXPERTS)],
+                kinds=[f"{part}_bytes" for part in KINDS], words=WORDS, frameworks={k: d.name for k, d in DIALECTS.items()})
+
+
+def html():
+    """What stands on the page: form, styles, the planner as text for a worker, data, and the script that ties them."""
+    def part(name):
+        return (HERE/name).read_text(encoding="utf-8")
+    numbers = json.dumps(data(), ensure_ascii=False, separators=(",", ":"))
+    return (f"<style>{part('plan.css')}</style>\n{part('plan.html')}\n<script type=\"text/plain\" id=\"cx-planner\">{planner()}</script>\n"
+            f"<script type=\"application/json\" id=\"cx-plan-data\">{numbers}</script>\n<script>{part('plan.js')}</script>\n")

@@ -1,0 +1,277 @@
+(() => {
+"use strict";
+const $ = id => document.getElementById("cx-" + id), D = JSON.parse($("plan-data").textContent), DAY = 86400, CODE = $("planner").textContent;
+const P = new Function(CODE + ";return { price, broken, search, padded, RULES, ASKED, DEGREES };")();
+const esc = s => String(s).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+for (const m of Object.values(D.models)) m.q = { ...Object.fromEntries(D.letters.map(k => [k, 0])), ...m.q };
+
+// ---- numbers as people write them
+const UNITS = { k: 1e3, M: 1e6, G: 1e9, B: 1e9, T: 1e12 };
+function num(text, base = 1000) {
+  const m = /^\s*([0-9][0-9, ]*(?:\.[0-9]+)?(?:e[+-]?\d+)?)\s*([kKMGBT]?)\s*$/.exec(String(text).replace(/[\u00a0\u202f]/g, " "));
+  if (!m) return NaN;
+  const u = m[2] === "K" ? "k" : m[2];
+  return +m[1].replace(/[, ]/g, "") * (!u ? 1 : base === 1000 ? UNITS[u] : 1024 ** Math.round(Math.log10(UNITS[u]) / 3));
+}
+const digits = (x, n = 3) => x >= 100 ? Math.round(+x.toPrecision(n)).toLocaleString("en") : String(+x.toPrecision(n));
+const count = x => Math.round(x).toLocaleString("en");
+const short = x => { for (const [u, f] of [["T", 1e12], ["B", 1e9], ["M", 1e6], ["k", 1e3]]) if (x >= f) return digits(x / f) + " " + u; return digits(x); };
+const gb = x => x < 9.5e8 ? digits(x / 1e6, 2) + " MB" : digits(x / 1e9, x < 1e11 ? 2 : 3) + " GB";
+const money = x => "$" + (x >= 1e9 ? digits(x / 1e9) + " B" : x >= 1e6 ? digits(x / 1e6) + " M" : count(+x.toPrecision(3)));
+const TIMES = [[365.25 * DAY, "years"], [DAY, "days"], [3600, "hours"], [60, "minutes"], [1, "s"], [1e-3, "ms"]];
+const unitOf = s => TIMES.find(u => s >= 2 * u[0]) || TIMES.at(-1);
+const time = (s, u = unitOf(s), n = s / u[0] < 100 ? 2 : 3) => digits(s / u[0], n) + " " + u[1], exact = s => time(s, unitOf(s), 3);
+const date = ms => new Date(ms).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+const pct = x => x >= .1 ? Math.round(100 * x) + " %" : x > 0 && x < .0005 ? "<0.1 %" : +(100 * x).toPrecision(2) + " %";
+
+// ---- the setting: all of it stands in the address
+const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9",
+  tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "" };
+const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute"];
+const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", sequence_parallel: "sequence parallel", share: "share of memory" };
+let S, pick = "", R = null, sizes = [];
+function readAddress() {
+  const h = new URLSearchParams(location.hash.slice(1)), s = { ...START };
+  for (const [k, v] of h) if (k in s) s[k] = v;
+  if (!Object.hasOwn(D.models, s.model)) s.model = START.model;
+  if (!Object.hasOwn(D.machines, s.machine)) s.machine = START.machine;
+  if (!Object.hasOwn(D.machines[s.machine].formats, s.format)) s.format = "bf16";
+  pick = h.get("layout") || "";
+  return s;
+}
+function writeAddress() {
+  const h = new URLSearchParams();
+  for (const k in S) if (S[k] !== "" && (S[k] !== START[k] || ["model", "machine", "devices", "tokens"].includes(k))) h.set(k, S[k].replace(/[ ,](?=\d{3}\b)|(?<=\d) (?=[A-Z])/g, ""));
+  if (pick) h.set("layout", pick);
+  history.replaceState(null, "", "#" + h);
+}
+const idOf = l => LAYOUT.map(k => l[k]).join("_");
+const ofId = id => { const v = id.split("_").map(Number); return v.length === LAYOUT.length && v.every(Number.isFinite) ? Object.fromEntries(LAYOUT.map((k, i) => [k, v[i]])) : null; };
+
+/* What a setting asks: {kind, q, limits, most, ...}, or {wrong: field, note}. */
+function jobOf(s) {
+  const model = D.models[s.model], m = D.machines[s.machine], n = num(s.devices), seq = num(s.seq), tokens = num(s.tokens), share = num(s.share);
+  for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` };
+  for (const [k, v] of Object.entries({ devices: n, seq })) if (v % 1) return { wrong: k, note: "A whole number, please." };
+  if (n > 2 ** 20) return { wrong: "devices", note: "At most 1,048,576 devices." };
+  if (!(share > 0 && share <= 1)) return { wrong: "share", note: "The share of the memory is above 0 and at most 1." };
+  const inner = m.groups.filter(x => x < n).at(-1);
+  if (inner && n % inner) return { wrong: "devices", note: `On this machine ${count(n)} devices do not fill whole groups of ${count(inner)}: take ${[Math.floor(n / inner) * inner, Math.ceil(n / inner) * inner].filter(x => x).map(count).join(" or ")}.` };
+  let batch = [1000, 1024].map(base => num(s.batch, base) / seq).find(b => b >= 1 && b % 1 === 0), note = "";
+  if (!batch) { batch = Math.max(1, Math.round(num(s.batch) / seq)); note = "Rounded to whole sequences: a"; }
+  const speed = m.formats[s.format], [spread, tail] = speed.error[model.kind === "dense" ? 0 : 1];
+  const q = { ...model.q, ...(n > m.node ? m.outside : m.inside), ...speed, spread, tail, devices: n, batch, seq_len: seq };
+  if (n < m.node) q.node = n;
+  const limits = { recompute: D.recompute, zero: [0, 1, 2, 3], sequence_parallel: [0, 1] };
+  for (const k of LAYOUT) if (s[k].trim()) {
+    limits[k] = s[k].split(",").map(Number);
+    if (!limits[k].every(v => v >= 0 && (k === "recompute" ? v <= 1 : v % 1 === 0))) return { wrong: k, note: `${NAMES[k]}: ${k === "recompute" ? "shares from 0 to 1" : "whole numbers"}, with commas between.` };
+  }
+  q.vocab = P.padded(q, limits);
+  const steps = tokens / (batch * seq);
+  note = `${note || "A"} step is ${count(batch)} sequence${batch > 1 ? "s" : ""}, ${count(batch * seq)} tokens; ${count(Math.ceil(steps))} steps.` + (q.vocab > model.q.vocab ? ` Vocabulary padded to ${count(q.vocab)}.` : "");
+  return { kind: model.kind, q, limits, most: share * m.memory, memory: m.memory, share, steps, tokens, note, machine: m, model };
+}
+
+// ---- the worker, or the page itself where there is none
+let worker, busy = 0, run = 0, began = 0;
+function hire() {
+  try {
+    worker = new Worker(URL.createObjectURL(new Blob([CODE + ";onmessage=({data:{id,job}})=>postMessage({id,found:search(job,part=>postMessage({id,part}))});"], { type: "text/javascript" })));
+    worker.onmessage = e => heard(e.data);
+    worker.onerror = () => { worker = null; };
+  } catch { worker = null; }
+}
+function send(id, job) {
+  const bare = { kind: job.kind, q: job.q, limits: job.limits, most: job.most };
+  if (worker) { busy++; worker.postMessage({ id, job: bare }); } else setTimeout(() => heard({ id, found: P.search(bare) }));
+}
+function heard({ id, part, found }) {
+  if (found) busy--;
+  const [mine, k] = id.split(".");
+  if (+mine !== run) return;
+  if (k) { sizes[k].found = found; drawSizes(); return; }
+  document.documentElement.dataset.answered ??= Math.round(performance.now());
+  if (part) { if (part.best) saySoFar(part); return; }
+  arrived(found);
+}
+function ask() {
+  const job = jobOf(S), note = $("note");
+  for (const el of document.querySelectorAll("#cx-job [name]")) el.name === job.wrong ? el.setAttribute("aria-invalid", "true") : el.removeAttribute("aria-invalid");
+  note.textContent = job.note; note.classList.toggle("bad", !!job.wrong);
+  writeAddress();
+  run++;
+  if (worker && busy > 0) { worker.terminate(); busy = 0; hire(); }
+  if (job.wrong) { R = null; $("answer").innerHTML = ""; $("found").hidden = true; return; }
+  $("answer").classList.add("stale"); $("found").classList.add("stale");
+  R = { job }; began = performance.now();
+  send(run + "", job);
+}
+
+// ---- words
+const zero = z => z ? "ZeRO-" + z : "no ZeRO", again = r => !r ? "nothing recomputed" : r === 1 ? "all recomputed" : pct(r) + " recomputed";
+const split = l => ["tp", "pp", "cp", "ep", "dp"].filter(k => l[k] > 1 || k === "dp").map(k => `${k}\u00a0${count(l[k])}${k === "tp" && l.sequence_parallel ? "\u00a0sp" : ""}`).join(" · ");
+const rest = l => [`micro-batch ${l.microbatch}`, l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero), again(l.recompute)].filter(Boolean).join(", ");
+const shown = (t, job) => time(t * job.steps);
+const device = () => esc(R.job.machine.device);
+
+function saySoFar(part) {
+  $("answer").classList.remove("stale");
+  $("answer").innerHTML = `<p class="first">At most <b>${shown(part.best.time, R.job)}</b> …</p><p><small>${count(part.legal)} layouts so far; the best of them is ${split(part.best)}.</small></p>`;
+}
+function arrived(found) {
+  R.found = found;
+  R.list = found.splits.filter(s => s.best).map(s => s.best).sort((a, b) => a.time - b.time || a.memory - b.memory);
+  $("answer").classList.remove("stale"); $("found").classList.remove("stale");
+  $("found").hidden = !found.best;
+  if (!found.best) nothing(found); else { draw(); }
+  document.documentElement.dataset.found = Math.round(performance.now() - began);
+  const n = R.job.q.devices;
+  sizes = (found.best ? [n / 4, n / 2, n, 2 * n, 4 * n] : [n, 2 * n, 4 * n, 8 * n, 16 * n, 32 * n]).filter(x => x >= 1 && x % 1 === 0 && x <= 2 ** 17).map(x => ({ n: x, job: jobOf({ ...S, devices: String(x) }), found: x === n ? found : null })).filter(x => !x.job.wrong);
+  sizes.forEach((x, k) => { if (!x.found) send(run + "." + k, x.job); });
+  drawSizes();
+}
+function chosen() {
+  const l = pick && ofId(pick);
+  return l && !verdict(l).length && P.price(R.job, l).memory <= R.job.most ? l : R.found.best;
+}
+/* Why this layout cannot be: sentences. */
+const verdict = l => P.broken({ ...R.job.q, ...l }).filter(Boolean);
+function draw() {
+  const l = chosen(), p = P.price(R.job, l);
+  R.l = l; R.p = p;
+  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawCommand(l);
+}
+function drawAnswer(l, p) {
+  const j = R.job, total = p.time * j.steps, u = unitOf(total), low = p.low * j.steps, high = p.high * j.steps, n = j.q.devices, bare = x => time(x, u).split(" ")[0];
+  const best = l === R.found.best || idOf(l) === idOf(R.found.best);
+  let html = `<p class="first"><b>${short(j.tokens)} tokens</b> take <b>${time(total, u)}</b> <span class="range">(${bare(low)} to ${bare(high)})</span> on ${count(n)} × ${device()}.</p>`;
+  html += `<p>${best ? "The best layout is" : "Your layout is"} <b>${split(l)}</b>, ${rest(l)}: a step in ${exact(p.time)}, ${pct(p.mfu)} of peak, ${gb(p.memory)} of ${gb(j.memory)}.`;
+  if (!best) html += ` It takes ${pct(p.time / R.found.best.time - 1)} longer than the best. <button type="button" class="plain" data-pick="">Back to the best</button>`;
+  html += "</p>";
+  const price = num(S.price), days = num(S.days), t0 = Date.parse(S.start), hours = n / 3600, bits = [];
+  bits.push(price > 0 ? `It costs <b>${money(total * hours * price)}</b> (${money(low * hours * price)} to ${money(high * hours * price)}).` : `That is ${short(total * hours)} device-hours.`);
+  if (t0 && total < 1e10) bits.push(`It ends on <b>${date(t0 + 1e3 * total)}</b> (${date(t0 + 1e3 * low)} to ${date(t0 + 1e3 * high)}).`);
+  if (days > 0) { const d = days * DAY; bits.push(d > high ? `<span class="good">${digits(days)} days are more than the range asks for.</span>` : d < low ? `<span class="bad">${digits(days)} days are less than the range allows.</span>` : `<span class="${d > total ? "good" : "bad"}">${digits(days)} days lie inside the range, ${d > total ? "behind" : "before"} its middle.</span>`); }
+  html += `<p>${bits.join(" ")}</p><p><small>${count(R.found.legal)} legal layouts, of which ${count(R.found.fits)} fit; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
+  $("answer").innerHTML = html;
+}
+const ink = k => { const [, , role, share] = D.words[k]; return `color-mix(in srgb, var(--${role}) ${share}%, var(--paper))`; };
+function drawBars(p) {
+  const j = R.job, u = unitOf(p.time), card = k => D.words[k][1] ? `appendices/formulas.html#formula-${D.words[k][1].replaceAll("_", "-")}` : "chapters/06-estimation-discipline.html";
+  const legend = (keys, whole, say) => `<ul class="parts">${keys.map(k => `<li><i style="background:${ink(k)}"></i><a href="${card(k)}">${D.words[k][0]}</a><span>${say(p[k])}</span><small>${pct(p[k] / whole)}</small></li>`).join("")}</ul>`;
+  const bar = (keys, whole) => keys.map(k => `<i style="width:${100 * p[k] / whole}%;background:${ink(k)}" title="${D.words[k][0]}"></i>`).join("");
+  const causes = D.causes.filter(k => p[k] > 0).sort((a, b) => D.words[a][2].localeCompare(D.words[b][2]) || p[b] - p[a]), kinds = D.kinds.filter(k => p[k] > 0), most = Math.max(j.memory, p.memory);
+  const told = (keys, say) => esc(keys.map(k => `${D.words[k][0]} ${say(p[k])}`).join(", "));
+  $("bars").innerHTML = `<figure><figcaption>A step takes ${exact(p.time)}, two times in three ${time(p.low, u).split(" ")[0]} to ${time(p.high, u)}</figcaption>
+    <div class="track" role="img" aria-label="${told(causes, x => time(x))}">${bar(causes, p.high)}</div><div class="whisker" aria-hidden="true"><b style="left:${100 * p.low / p.high}%;right:0"></b></div>${legend(causes, p.time, x => time(x))}</figure>
+    <figure><figcaption>A device holds ${gb(p.memory)} of ${gb(j.memory)}; ${pct(1 - j.share)} stay free</figcaption>
+    <div class="track" role="img" aria-label="${told(kinds, gb)}">${bar(kinds, most)}<u style="width:${100 * (1 - j.share)}%"></u></div>${legend(kinds, p.memory, gb)}</figure>`;
+}
+function drawList() {
+  const now = idOf(R.l), rows = R.list.slice(0, 10);
+  if (!rows.some(l => idOf(l) === now)) rows.push(R.l);
+  $("best").innerHTML = `<table><thead><tr><th>layout</th><th>run</th><th class="wide">step</th><th class="wide">of peak</th><th>memory</th></tr></thead><tbody>${rows.map(l => {
+    const p = P.price(R.job, l), id = idOf(l);
+    return `<tr class="${id === now ? "on" : ""}"><td><label><input type="radio" name="cx-pick" value="${id}"${id === now ? " checked" : ""}>${split(l)}<small>${rest(l)}</small></label></td><td>${shown(p.time, R.job)}</td><td class="wide">${exact(p.time)}</td><td class="wide">${pct(p.mfu)}</td><td>${gb(p.memory)}</td></tr>`; }).join("")}</tbody></table>`;
+}
+function drawMap() {
+  const cells = new Map(), best = R.found.best.time, q = R.job.q, two = x => (x & x - 1) === 0;
+  for (const s of R.found.splits) {
+    const key = s.tp + "," + s.pp, c = cells.get(key);
+    if (!c) cells.set(key, { ...s }); else { c.legal += s.legal; c.fits += s.fits; c.least = Math.min(c.least, s.least); if (s.best && (!c.best || s.best.time < c.best.time)) c.best = s.best; }
+  }
+  const axis = k => { let v = [...new Set(R.found.splits.map(s => s[k]))].sort((a, b) => a - b); if (v.length > 8) v = v.filter(x => two(x) || x === R.l[k]); const next = 2 * v.at(-1); return q.devices % next ? v : [...v, next]; };
+  const tps = axis("tp"), pps = axis("pp");
+  const cell = (tp, pp) => {
+    const c = cells.get(tp + "," + pp), at = `tp ${tp}, pp ${pp}: `;
+    let cls = "", face = "", say, style = "";
+    if (c && c.best) { const x = c.best.time / best, strong = x < 1.05; face = x.toFixed(x < 9.95 ? 2 : 0); say = `${face} times the best; ${count(c.fits)} of ${count(c.legal)} layouts fit.`; style = `background:color-mix(in srgb, var(--compute) ${strong ? 100 : Math.max(4, Math.round(42 * (2.2 - Math.min(x, 2.2)) / 1.15))}%, var(--paper));color:${strong ? "var(--paper)" : "inherit"}`; }
+    else if (c) { cls = "full"; say = `none of ${count(c.legal)} layouts fits; the smallest needs ${gb(c.least)}.`; }
+    else { cls = "no"; const known = { ...q, tp, pp, chunks: 1, cp: 1, ep: 1, dp: Math.max(1, Math.floor(q.devices / tp / pp)), microbatch: 1, zero: 0, sequence_parallel: 0 }; say = P.broken(known)[0] || "nothing that the search may choose is legal."; }
+    return `<td><button type="button" class="${cls}" style="${style}" aria-pressed="${R.l.tp === tp && R.l.pp === pp}" aria-label="${esc(at + say)}" title="${esc(at + say)}"${c && c.best ? ` data-pick="${idOf(c.best)}"` : " data-say"}>${face}</button></td>`;
+  };
+  $("map").innerHTML = `<table class="map"><thead><tr><td></td>${pps.map(x => `<th scope="col">pp ${x}</th>`).join("")}</tr></thead><tbody>${tps.map(t => `<tr><th scope="row">tp ${t}</th>${pps.map(x => cell(t, x)).join("")}</tr>`).join("")}</tbody></table>`;
+  $("why").textContent = "Times the best. Hatched: not legal; in orange: does not fit. Point at a cell, or press it, to learn more.";
+}
+function drawSizes() {
+  if (!R || !R.found) return;
+  const more = sizes.find(x => x.found && x.found.best);
+  if (!R.found.best && more && $("more")) $("more").innerHTML = `It works on <button type="button" class="plain" data-devices="${more.n}">${count(more.n)} devices</button>: ${split(more.found.best)}, ${shown(more.found.best.time, more.job)}.`;
+  if (!R.found.best) return;
+  const price = num(S.price);
+  $("sizes").innerHTML = `<table><thead><tr><th>devices</th><th>run</th><th>${price > 0 ? "cost" : "device-hours"}</th><th>best layout</th></tr></thead><tbody>${sizes.map(({ n, job, found }) => {
+    const b = found && found.best, hours = b && b.time * job.steps * n / 3600;
+    return `<tr class="${n === R.job.q.devices ? "on" : ""}"><td><button type="button" class="plain" data-devices="${n}">${count(n)}</button></td><td>${!found ? "…" : b ? shown(b.time, job) : "–"}</td><td>${b ? price > 0 ? money(hours * price) : short(hours) : ""}</td><td>${b ? split(b) : found ? "nothing fits" : ""}</td></tr>`; }).join("")}</tbody></table>`;
+}
+function drawOwn(l) {
+  $("own").innerHTML = LAYOUT.filter(k => k !== "dp").map(k => `<label>${NAMES[k]}<input name="${k}" value="${l[k]}" inputmode="decimal"></label>`).join("");
+  $("verdict").innerHTML = "";
+}
+function tryOwn() {
+  const l = Object.fromEntries([...$("own").elements].map(e => [e.name, num(e.value)])), q = R.job.q;
+  const odd = Object.keys(l).find(k => !(l[k] >= (["zero", "recompute", "sequence_parallel"].includes(k) ? 0 : 1)) || k !== "recompute" && l[k] % 1 || l[k] > ({ zero: 3, recompute: 1, sequence_parallel: 1 }[k] ?? Infinity));
+  let say;
+  if (odd) say = `<span class="bad">${NAMES[odd]}: ${{ zero: "0, 1, 2 or 3", recompute: "a share from 0 to 1", sequence_parallel: "0 or 1" }[odd] || "a whole number from 1"}.</span>`;
+  else {
+    l.dp = Math.max(1, Math.floor(q.devices / (l.tp * l.pp * l.cp)));
+    const wrong = verdict(l), p = wrong.length ? null : P.price(R.job, l);
+    say = wrong.length ? `<span class="bad">${wrong.map(esc).join("<br>")}</span>`
+      : p.memory > R.job.most ? `<span class="bad">It is legal and does not fit: ${gb(p.memory)}, of which ${D.kinds.map(k => [k, p[k]]).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([k, v]) => `${D.words[k][0]} ${gb(v)}`).join(" and ")}; ${gb(R.job.most)} may be filled.</span> It would take ${shown(p.time, R.job)}.`
+        : `<span class="good">It fits:</span> ${shown(p.time, R.job)}, ${p.time > R.found.best.time ? pct(p.time / R.found.best.time - 1) + " more than the best" : "as fast as the best"}, ${gb(p.memory)}, ${pct(p.mfu)} of peak. <button type="button" class="plain" data-pick="${idOf(l)}">Make it your layout</button>`;
+  }
+  $("verdict").innerHTML = say;
+}
+function drawCommand(l) {
+  const option = k => `--${k.replaceAll("_", "-")} ${k === "sequence_parallel" ? l[k] ? "yes" : "no" : l[k]}`;
+  $("command").textContent = [`capacity plan ${S.model} --cluster ${S.machine}:${R.job.q.devices}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
+    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel"].map(option).join(" ") + ` --emit ${$("framework").value}`].join(" \\\n");
+}
+function nothing(found) {
+  const l = found.least;
+  $("answer").innerHTML = l ? `<p class="first"><b>Nothing fits.</b> The smallest of ${count(found.legal)} legal layouts needs <b>${gb(l.memory)}</b> on a device, and ${gb(R.job.most)} of ${gb(R.job.memory)} may be filled.</p><p>It is ${split(l)}, ${rest(l)}. Take more devices, or a larger one; let the search recompute, shard and split as it likes.</p><p id="cx-more"></p>`
+    : `<p class="first"><b>No layout is legal.</b></p>${found.whys.sort((a, b) => b.count - a.count).slice(0, 4).map(w => `<p>For one: ${esc(w.says)}</p>`).join("")}<p>Try another batch, another number of devices, or leave the search more to choose.</p><p id="cx-more"></p>`;
+}
+
+// ---- the form
+const options = (el, of, now) => { el.innerHTML = Object.entries(of).map(([k, t]) => `<option value="${k}"${k === now ? " selected" : ""}>${esc(t)}</option>`).join(""); };
+function fields() {
+  const f = $("job").elements, names = x => Object.fromEntries(Object.entries(x).map(([k, v]) => [k, v.name || k]));
+  options(f.model, names(D.models), S.model); options(f.machine, names(D.machines), S.machine);
+  options(f.format, Object.fromEntries(Object.keys(D.machines[S.machine].formats).map(k => [k, k])), S.format);
+  $("limits").innerHTML = [...LAYOUT, "share"].map(k => `<label>${NAMES[k]}<input name="${k}" placeholder="any"></label>`).join("");
+  for (const k in S) if (f[k].tagName === "INPUT") f[k].value = S[k];
+}
+let wait;
+$("job").addEventListener("input", e => {
+  const { name, value } = e.target;
+  if (!(name in S)) return;
+  S[name] = value;
+  if (name === "model" && D.models[value].context) S.seq = count(Math.min(D.models[value].context, 8192));
+  if (name === "machine") { S.devices = count(Math.min(D.machines[value].devices, 1024)); if (!(S.format in D.machines[value].formats)) S.format = "bf16"; }
+  if (name === "model" || name === "machine") { const open = $("job").querySelector("details").open; fields(); $("job").querySelector("details").open = open; }
+  if (["days", "start", "price"].includes(name)) { writeAddress(); if (R && R.found && R.found.best) { drawAnswer(R.l, R.p); drawSizes(); } return; }
+  pick = "";
+  clearTimeout(wait); wait = setTimeout(ask, e.target.tagName === "SELECT" ? 0 : 200);
+});
+const choose = id => { pick = id === idOf(R.found.best) ? "" : id; writeAddress(); draw(); };
+$("plan").addEventListener("click", e => {
+  const b = e.target.closest("[data-pick],[data-devices],[data-say]");
+  if (!b) return;
+  if ("devices" in b.dataset) { S.devices = count(+b.dataset.devices); pick = ""; fields(); ask(); } else if ("pick" in b.dataset) choose(b.dataset.pick);
+  if (b.closest(".map")) $("why").textContent = b.getAttribute("aria-label");
+});
+for (const type of ["pointerover", "focusin"]) $("map").addEventListener(type, e => { const b = e.target.closest("button"); if (b) $("why").textContent = b.getAttribute("aria-label"); });
+$("best").addEventListener("change", e => { choose(e.target.value); const on = $("best").querySelector("input:checked"); if (on) on.focus(); });
+$("own").addEventListener("input", tryOwn);
+for (const id of ["job", "own"]) $(id).addEventListener("submit", e => e.preventDefault());
+$("framework").addEventListener("change", () => drawCommand(R.l));
+$("copy").addEventListener("click", async () => {
+  try { await navigator.clipboard.writeText($("command").textContent); } catch { getSelection().selectAllChildren($("command")); document.execCommand("copy"); }
+  $("copy").textContent = "Copied"; setTimeout(() => { $("copy").textContent = "Copy"; }, 1500);
+});
+addEventListener("hashchange", () => { S = readAddress(); fields(); ask(); });
+options($("framework"), D.frameworks, "megatron");
+Object.assign($("plan"), { jobOf, START, ...P });
+S = readAddress(); fields(); $("job").hidden = false; hire(); ask();
+})();

@@ -1,0 +1,57 @@
+/* The search. KERNELS, OUTPUTS, PAIRS, RULES, ASKED and layouts() are printed from the package, and stand above. */
+const DEGREES = ["pp", "chunks", "tp", "cp", "dp", "ep", "microbatch"], WIDTH = OUTPUTS.length - 2, TWO = 2 * PAIRS.length;
+
+/* The vocabulary that every tensor degree divides. */
+function padded(q, limits) {
+  const gcd = (a, b) => b ? gcd(b, a % b) : a;
+  const whole = divisors(q.devices).filter(tp => (!limits.tp || limits.tp.includes(tp)) && ["heads", "kv_heads", "ffn"].every(k => RULES[k].holds({ ...q, tp })));
+  const multiple = whole.reduce((a, b) => a / gcd(a, b) * b, 1);
+  return Math.ceil(q.vocab / multiple) * multiple;
+}
+
+const kernel = (kind, q) => KERNELS[kind].run(...KERNELS[kind].job.map(k => q[k]));
+
+/* The outputs of one layout, {name: number}. */
+function price({ kind, q }, l) {
+  const x = kernel(kind, q)(l.pp, l.chunks, l.tp, l.cp, l.dp, l.ep)(l.microbatch)(l.recompute);
+  const pair = PAIRS.findIndex(([zero, shared]) => zero === l.zero && shared === l.sequence_parallel);
+  return Object.fromEntries(OUTPUTS.map((name, i) => [name, i < 2 ? x[2 * pair + i] : x[TWO + WIDTH * pair + i - 2]]));
+}
+
+/* Sentences of the rules that a layout breaks. */
+const broken = q => Object.values(RULES).filter(r => !r.holds(q)).map(r => r.sentence(q));
+
+/* All legal layouts of a job {kind, q, limits, most}: how many, how many fit, and the best of each split. */
+function search({ kind, q, limits, most }, tell = () => {}) {
+  const began = performance.now(), splits = new Map(), whys = new Map(), shares = limits.recompute;
+  const at = kernel(kind, q), last = {}, ok = { zero: [], sequence_parallel: [] };
+  const pairs = PAIRS.map((pair, k) => [...pair, k]).filter(([z, s]) => limits.zero.includes(z) && limits.sequence_parallel.includes(s));
+  const values = { zero: [...new Set(pairs.map(p => p[0]))], sequence_parallel: [...new Set(pairs.map(p => p[1]))] };
+  let legal = 0, fits = 0, best = null, least = null, of, turn = 0, next = began + 40;
+  const keep = (q, pair, recompute, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], recompute, time, memory });
+  layouts({ ...q }, limits, q => {
+    for (const name in values) for (const v of values[name]) { q[name] = v; ok[name][v] = ASKED[name].every(rule => RULES[rule].holds(q)); }
+    if (DEGREES.some((k, i) => i < 6 && last[k] !== q[k])) { for (const k of DEGREES) last[k] = q[k]; of = at(q.pp, q.chunks, q.tp, q.cp, q.dp, q.ep); }
+    const priced = of(q.microbatch);
+    const key = q.pp + "," + q.tp + "," + q.cp + "," + q.ep;
+    let split = splits.get(key);
+    if (!split) splits.set(key, split = { pp: q.pp, tp: q.tp, cp: q.cp, ep: q.ep, legal: 0, fits: 0, least: Infinity, best: null });
+    for (const share of shares) {
+      const x = priced(share);
+      for (const pair of pairs) {
+        if (!ok.zero[pair[0]] || !ok.sequence_parallel[pair[1]]) continue;
+        const time = x[2 * pair[2]], memory = x[2 * pair[2] + 1];
+        legal++; split.legal++;
+        if (memory < split.least) { split.least = memory; if (!least || memory < least.memory) least = keep(q, pair, share, time, memory); }
+        if (memory > most) continue;
+        fits++; split.fits++;
+        const old = split.best;
+        if (old && (time > old.time || time === old.time && memory >= old.memory)) continue;
+        split.best = keep(q, pair, share, time, memory);
+        if (!best || time < best.time || time === best.time && memory < best.memory) best = split.best;
+      }
+    }
+    if ((++turn & 63) === 0 && performance.now() > next) { next = performance.now() + 150; tell({ legal, best }); }
+  }, (rule, q) => { const w = whys.get(rule.name); if (w) w.count++; else whys.set(rule.name, { count: 1, says: rule.sentence(q) }); });
+  return { legal, fits, best, least, splits: [...splits.values()], whys: [...whys.values()], ms: performance.now() - began };
+}
