@@ -6,6 +6,7 @@ One walk over the expression prints both languages, operation by operation, so t
 * What a target cannot express raises NotImplementedError; nothing is approximated.
 * log(x)/log(2) becomes log2(x): ceil(log(2**29)/log(2)) is 30, ceil(log2(2**29)) is 29.
 * x**k - 1 becomes expm1(k*log(x)): near x = 1 the difference would lose half of its digits.
+* 1 + W(-exp(-1 - x)) becomes a series where x is small: near the branch point the sum would lose half of its digits.
 * Lambert's W, which neither language has, is eight steps of Halley's method, written out in JavaScript.
 * The caller names the symbols, so one called `lambda` or `n_\\text{h}` cannot break the code.
 """
@@ -26,6 +27,8 @@ LAMBERT = ("(z => { const y = Math.sqrt(Math.max(0, 1 + Math.E*z)); "
            "let w = -1 + 2.036*Math.log((1 + 1.14956131*y)/(1 + 0.4549574*Math.log1p(y))); "
            "for (let i = 0; i < 8 && w > -1; i++) { const e = Math.exp(w), f = w*e - z; "
            "w -= f/(e*(w + 1) - (w + 2)*f/(2*w + 2)); } return w; })")
+# 1 + W(-exp(-1 - x)) in powers of sqrt(2*x), from the first: up to x = 1/800 the rest is below rounding.
+NEAR = [sp.Rational(*c) for c in ((1, 1), (-1, 3), (1, 36), (1, 270), (1, 4320), (-1, 17_010), (-139, 5_443_200), (-1, 204_120))]
 SUM, PRODUCT, ATOM = range(3)               # how tightly a piece of text binds
 
 
@@ -53,7 +56,26 @@ def canonical(expr):
         x, k = (e + 1).as_base_exp()
         return cfunctions.expm1(k*sp.log(x))
 
-    return sp.sympify(expr).replace(pair, fold).replace(power_less_one, expm1)
+    return sp.sympify(expr).replace(pair, fold).replace(power_less_one, expm1).replace(
+        lambda e: e.is_Add and 1 in e.args and any(map(_beside, e.args)), _near)
+
+
+def _beside(e):
+    """x where `e` is LambertW(-exp(-1 - x)) and x is known to be positive, None elsewhere."""
+    z = -e.args[0] if isinstance(e, sp.LambertW) else None
+    x = -1 - z.exp if isinstance(z, sp.exp) else None
+    return x if x is not None and x.is_positive else None
+
+
+def _near(total):
+    """`total`, a sum with 1 + LambertW(-exp(-1 - x)), with the first terms of its series where x is small."""
+    w = next(a for a in total.args if _beside(a))
+    x = _beside(w)
+    y = sp.sqrt(2*x)
+    series = sp.Integer(0)
+    for c in reversed(NEAR):
+        series = y*(c + series)
+    return total - 1 - w + sp.Piecewise((series, x < sp.Rational(1, 800)), (1 + w, True))
 
 
 def javascript(expr, names):

@@ -14,7 +14,7 @@ from capacity.launch import DIALECTS
 from capacity.layout import Layout
 from capacity.legality import CHOICES, DEGREES, RULES, SYNONYMS, javascript, letters
 from capacity.planner import RECOMPUTE
-from capacity.stack import NARROW, constants, rates
+from capacity.stack import NARROW, ceiling, constants, rates
 from capacity.step import CAUSES, CURRENT, _values, assembled, error, kind_of, work
 from capacity.tape import Tape, symbol
 from capacity.transformer import Experts, Latent, Transformer, models
@@ -131,13 +131,21 @@ def speed(device, format):
                 error=[error(kind_of(some[sparse], device, format)) for sparse in (False, True)])
 
 
+def measured(device, format):
+    """Whether a ceiling of products is known, so that `estimate` takes the format."""
+    try:
+        return bool(ceiling(device, format))
+    except ValueError:
+        return False
+
+
 def machine(cluster):
     """What the page needs of a cluster."""
     device = cluster.device
     return dict(name=cluster.name, device=device.name, devices=cluster.devices, memory=device.memory, node=cluster.node,
                 groups=[level.devices for level in cluster.levels[:-1]], inside=links(cluster.sized(cluster.node)),
                 outside=links(cluster.sized(2*cluster.node)),
-                formats={f: speed(device, f) for f in ("bf16", "fp8", "fp4") if f in device.dense})
+                formats={f: speed(device, f) for f in ("bf16", "fp8", "fp4") if f in device.dense and measured(device, f)})
 
 
 def data():
