@@ -227,7 +227,7 @@ def _looked(found):
 
 def _sensitive(found):
     first, *rest = found.elasticities().items()
-    yield (f"Measure first: {first[0]}; one per cent more changes the time by {first[1]:+.2f} %. Then "
+    yield (f"Measure first: {first[0]}; around it a per cent is {first[1]:+.2f} % of time, both sides averaged. Then "
            + ", ".join(f"{name} {value:+.2f}" for name, value in rest if abs(value) >= 0.005) + ".")
 
 

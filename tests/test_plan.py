@@ -1,6 +1,6 @@
 """The page "Plan a run" says what Python says: prices, rules, numbers of layouts, the best one; and it needs no server."""
-import os
 import gzip
+import os
 import random
 from dataclasses import replace
 
