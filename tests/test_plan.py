@@ -68,7 +68,7 @@ def random_job(rng):
 
 def test_prices_are_those_of_estimate(page):
     """500 random jobs, dense and sparse, in 16, 8 and 4 bits: the seconds, the bytes, the range, to 1e-12."""
-    rng = random.Random(1)
+    rng = random.Random(2)
     jobs = [random_job(rng) for _ in range(500)]
     asked = [[setting(*job[:-1]), [{k: getattr(job[-1], k) for k in (*DEGREES, "zero", "recompute")}
                                    | dict(sequence_parallel=int(job[-1].sequence_parallel))]] for job in jobs]

@@ -143,8 +143,8 @@ def machine(cluster):
     """What the page needs of a cluster."""
     device = cluster.device
     return dict(name=cluster.name, device=device.name, devices=cluster.devices, memory=device.memory, node=cluster.node,
-                groups=[level.devices for level in cluster.levels[:-1]], inside=links(cluster.sized(cluster.node)),
-                outside=links(cluster.sized(2*cluster.node)),
+                flat=len(cluster.levels) == 1, groups=[level.devices for level in cluster.levels[:-1]],
+                inside=links(cluster.sized(cluster.node)), outside=links(cluster.sized(2*cluster.node)),
                 formats={f: speed(device, f) for f in ("bf16", "fp8", "fp4") if f in device.dense and measured(device, f)})
 
 

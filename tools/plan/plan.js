@@ -60,7 +60,7 @@ function jobOf(s) {
   let batch = [1000, 1024].map(base => num(s.batch, base) / seq).find(b => b >= 1 && b % 1 === 0), note = "";
   if (!batch) { batch = Math.max(1, Math.round(num(s.batch) / seq)); note = "Rounded to whole sequences: a"; }
   const speed = m.formats[s.format], [spread, tail] = speed.error[model.kind === "dense" ? 0 : 1];
-  const q = { ...model.q, ...(n > m.node ? m.outside : m.inside), ...speed, spread, tail, devices: n, batch, seq_len: seq };
+  const q = { ...model.q, ...(n > m.node ? m.outside : m.inside), ...(n <= m.node || m.flat ? { node: n } : {}), ...speed, spread, tail, devices: n, batch, seq_len: seq };
   if (n < m.node) q.node = n;
   const limits = { recompute: D.recompute, zero: [0, 1, 2, 3], sequence_parallel: [0, 1] };
   for (const k of LAYOUT) if (s[k].trim()) {
