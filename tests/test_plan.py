@@ -1,5 +1,4 @@
 """The page "Plan a run" says what Python says: prices, rules, numbers of layouts, the best one; and it needs no server."""
-import gzip
 import os
 import random
 from dataclasses import replace
@@ -138,7 +137,7 @@ def test_where_nothing_fits_it_says_what_helps(page):
 
 def test_the_page_asks_nobody_and_is_light(page):
     assert [url for url in page.log.external if not url.startswith("file:")] == [] and page.log.console == []
-    assert len(gzip.compress(make_plan.html().encode())) < 35_000
+    assert len(make_plan.html().encode()) < 100_000
 
 
 def test_every_part_has_a_formula_or_is_fitted():

@@ -95,10 +95,10 @@ def kernel(kind):
 
 def planner():
     """JavaScript: KERNELS, RULES, the enumeration and the search."""
-    kernels = ",\n".join(f"{name}:{{job:{json.dumps(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
+    kernels = ",\n".join(f"{name}:{{job:{compact(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
     asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters] for c in CHOICES[:2]}
-    pairs = json.dumps([[zero, int(shared)] for zero, shared in PAIRS])
-    return (f"const OUTPUTS={json.dumps(OUTPUTS)},PAIRS={pairs},ASKED={json.dumps(asked)},KERNELS={{{kernels}}};\n"
+    pairs = compact([[zero, int(shared)] for zero, shared in PAIRS])
+    return (f"const OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
             + javascript() + (HERE/"search.js").read_text(encoding="utf-8"))
 
 
@@ -131,6 +131,11 @@ def speed(device, format):
                 error=[error(kind_of(some[sparse], device, format)) for sparse in (False, True)])
 
 
+def compact(x):
+    """x as JSON without spaces."""
+    return json.dumps(x, ensure_ascii=False, separators=(",", ":"))
+
+
 def measured(device, format):
     """Whether a ceiling of products is known, so that `estimate` takes the format."""
     try:
@@ -159,7 +164,7 @@ def data():
 def html():
     """What stands on the page: form, styles, the planner as text for a worker, data, and the script that ties them."""
     def part(name):
-        return (HERE/name).read_text(encoding="utf-8")
-    numbers = json.dumps(data(), ensure_ascii=False, separators=(",", ":"))
+        return "\n".join(line.strip() for line in (HERE/name).read_text(encoding="utf-8").splitlines())
+    numbers = compact(data())
     return (f"<style>{part('plan.css')}</style>\n{part('plan.html')}\n<script type=\"text/plain\" id=\"cx-planner\">{planner()}</script>\n"
             f"<script type=\"application/json\" id=\"cx-plan-data\">{numbers}</script>\n<script>{part('plan.js')}</script>\n")
