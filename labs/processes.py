@@ -278,6 +278,8 @@ def lab(main, timeout=TIMEOUT):
         sys.stdout.flush()
         os._exit(1)                                          # at once: no waiting for ranks that do not answer
     dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)                                              # at once: gloo's threads may outlive Python, and abort
 
 
 def check(comm, text, ok):

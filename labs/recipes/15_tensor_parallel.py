@@ -176,6 +176,7 @@ def main():
     if dist.get_rank() == 0:
         print(f"{ranks} processes: logits and gradients agree; a block sends two all-gathers and two reduce-scatters each way")
     dist.destroy_process_group()
+    os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
     torchrun --standalone --nproc-per-node=4 labs/recipes/20_fsdp.py
 """
+import os
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -41,3 +43,4 @@ assert collectives(False, hold=True) == (U, U)  # weights and gradients kept ove
 if dist.get_rank() == 0:
     print(f"{U} units, {M} micro-batches: {2*U*M}, {U*M} and {U} gathers; {U*M}, {U*M} and {U} scatters")
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort

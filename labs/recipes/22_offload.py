@@ -2,6 +2,8 @@
 
 Run by `torchrun --standalone --nproc-per-node=4`: three steps against one process that offloads nothing.
 """
+import os
+
 import torch
 import torch.distributed as dist
 from torch.autograd.graph import save_on_cpu
@@ -39,3 +41,4 @@ for p, want in zip(model.parameters(), alone.parameters(), strict=True):
     assert all(v.device.type == "cpu" and v.to_local().numel()*n == v.numel() for v in [p, *adam.state[p].values()] if v.ndim)
 print(f"rank {dist.get_rank()} of {n}: weights agree, and weights and state lie on the host, a share each")
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort

@@ -2,6 +2,7 @@
 
     torchrun --standalone --nproc-per-node=4 labs/recipes/23_device_mesh.py
 """
+import os
 import logging
 
 import torch
@@ -42,3 +43,4 @@ assert short == {"reduce_scatter_tensor": 1, "all_reduce": 1, "all_gather_into_t
 if dist.get_rank() == 0:
     print("2 all-reduces of everything, or a reduce-scatter, an all-reduce of half and an all-gather: the same copies")
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort

@@ -2,6 +2,8 @@
 
     torchrun --standalone --nproc-per-node=4 labs/recipes/24_three_axes.py
 """
+import os
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -56,3 +58,4 @@ for g, w in zip(got, serial[p].parameters()):
 if dist.get_rank() == 0:
     print(f"{N//4} x 2 x 2 processes: the gradients of one process, to 1e-10")
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort

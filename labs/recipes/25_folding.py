@@ -4,6 +4,8 @@
 
 Each process has four tokens and one of two experts; expert and router are one number each, so that the sums can be checked.
 """
+import os
+
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -36,6 +38,7 @@ def main():
     if rank == 0:
         print(f"{world} processes: a router's gradient is a sum over {world}, an expert's over {world//E}")
     dist.destroy_process_group()
+    os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     torchrun --standalone --nproc-per-node=4 labs/recipes/26_checkpoint.py
 """
+import os
 import shutil
 import tempfile
 
@@ -65,3 +66,4 @@ dist.barrier()
 if rank == 0:
     shutil.rmtree(box[0])
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort
