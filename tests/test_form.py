@@ -24,6 +24,7 @@ def load(path):
 
 
 CHAPTERS = [p for p in sorted((ROOT/"chapters").glob("*.ipynb")) if layers.in_acts(load(p))]
+MODELS = {p for p in CHAPTERS if p.name[:2] in ("04", "15")}
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 
 
@@ -320,7 +321,7 @@ def test_code_switch(met):
 
 
 def test_the_code_switch_keeps_the_place(met):
-    page = met[2]
+    path, _, page = met
     section = page.locator("article section section section").nth(3)
     top = "e => Math.round(e.getBoundingClientRect().top)"
     page.locator(".cx-codes input[value=argument]").check(force=True)
@@ -332,10 +333,11 @@ def test_the_code_switch_keeps_the_place(met):
         page.mouse.click(box["x"] + box["width"]/2, box["y"] + box["height"]/2)
         page.evaluate(STILL)
         assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, mode
-    for key, mode in (("ArrowRight", "all"), ("ArrowLeft", "argument"), ("ArrowLeft", "none"), ("ArrowRight", "argument")):
-        page.keyboard.press(key)
-        page.evaluate(STILL)
-        assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, key
+    if path in MODELS:                              # the arrow keys move one and the same switch
+        for key, mode in (("ArrowRight", "all"), ("ArrowLeft", "argument"), ("ArrowLeft", "none"), ("ArrowRight", "argument")):
+            page.keyboard.press(key)
+            page.evaluate(STILL)
+            assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, key
 
 
 def test_the_code_switch_closes_the_detours_that_it_opened(met):
