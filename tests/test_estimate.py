@@ -13,6 +13,7 @@ from capacity import (Bench, Cluster, Layout, Stack, Step, accelerator, cluster,
                       train_flops_per_token)
 from capacity.footprint import PARTS
 from capacity.hardware import Level
+from capacity.protocol import Score
 from capacity.stack import ceiling, constants as fitted, rates
 from capacity.step import CAUSES
 
@@ -872,9 +873,9 @@ def test_the_constants_of_the_file_are_what_the_rows_say(bench):
 def test_errors_stay_within_the_stated_bands(bench):
     """Mean and median error, and the null model's mean, in the folds and with a source left out."""
     table = {row[0]: row[1:] for row in bench.table()}
-    runs, fit, folds, out, null, null_out = table["all"]
+    runs, fit, folds, out, null, null_out, hindsight = table["all"]
     assert runs == 443 and fit.mean < 0.085 and folds.mean < 0.095 and out.mean < 0.11 and out.median < 0.09
-    assert null.mean > 2*folds.mean and null_out.mean > 2.5*out.mean
+    assert null.mean > 2*folds.mean and null_out.mean > 2.5*out.mean and hindsight.mean > 2*out.mean
     for text, most in (("dense, 16 bits", 0.11), ("dense, 8 and 4 bits", 0.10), ("experts", 0.13), ("TPUs", 0.13)):
         assert table[text][3].mean < most, text
     narrow, wide = bench.coverage()
@@ -888,7 +889,15 @@ def test_errors_stay_within_the_stated_bands(bench):
 def test_the_readme_prints_the_protocol(bench):
     printed = [[c.strip() for c in line.split("|")[1:-1]] for line in (ROOT/"README.md").read_text(encoding="utf-8").splitlines()
                if re.fullmatch(r"\| .*\(\d+\.\d\) \|", line)]
-    assert printed == [[text, str(n), str(out), str(null)] for text, n, _, _, out, _, null in bench.table()]
+    assert printed == [[text, str(n), str(out), str(null), str(best)] for text, n, _, _, out, _, null, best in bench.table()]
+
+
+def test_no_utilization_of_a_class_beats_hindsight(bench):
+    log, best = np.log(bench.ideal/bench.seconds), bench.hindsight()
+    for kind in np.unique(bench.kinds):
+        mine = bench.kinds == kind
+        for utilization in np.linspace(0.05, 0.9, 200):
+            assert Score.of(log[mine] - np.log(utilization)).mean >= Score.of(best[mine]).mean*(1 - 1e-12), (kind, utilization)
 
 
 # Two rows worked out on paper: nothing below but numbers of the row, the data sheet and the constants.
