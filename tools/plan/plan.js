@@ -1,7 +1,7 @@
 (() => {
 "use strict";
 const $ = id => document.getElementById("cx-" + id), D = JSON.parse($("plan-data").textContent), DAY = 86400, CODE = $("planner").textContent;
-const P = new Function(CODE + ";return { price, broken, search, padded, RULES, ASKED, DEGREES };")();
+const P = new Function(CODE + ";return { price, broken, search, padded, cannot, launched, DIALECTS, RULES, ASKED, DEGREES };")();
 const esc = s => String(s).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 for (const m of Object.values(D.models)) m.q = { ...Object.fromEntries(D.letters.map(k => [k, 0])), ...m.q };
 
@@ -25,7 +25,7 @@ const date = ms => new Date(ms).toLocaleDateString("en-GB", { day: "numeric", mo
 const pct = x => x >= .1 ? Math.round(100 * x) + " %" : x > 0 && x < .0005 ? "<0.1 %" : +(100 * x).toPrecision(2) + " %";
 
 // ---- the setting: all of it stands in the address
-const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9",
+const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9", framework: "megatron",
   tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "" };
 const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute"];
 const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", sequence_parallel: "sequence parallel", share: "share of memory" };
@@ -36,12 +36,13 @@ function readAddress() {
   if (!Object.hasOwn(D.models, s.model)) s.model = START.model;
   if (!Object.hasOwn(D.machines, s.machine)) s.machine = START.machine;
   if (!Object.hasOwn(D.machines[s.machine].formats, s.format)) s.format = "bf16";
+  if (!(s.framework in P.DIALECTS)) s.framework = s.framework === "capacity" ? "capacity" : START.framework;
   pick = h.get("layout") || "";
   return s;
 }
 function writeAddress() {
   const h = new URLSearchParams();
-  for (const k in S) if (S[k] !== "" && (S[k] !== START[k] || ["model", "machine", "devices", "tokens"].includes(k))) h.set(k, S[k].replace(/[ ,](?=\d{3}\b)|(?<=\d) (?=[A-Z])/g, ""));
+  for (const k in S) if (S[k] !== "" && (S[k] !== START[k] || ["model", "machine", "devices", "tokens"].includes(k))) h.set(k, ["tokens", "devices", "batch", "seq"].includes(k) ? S[k].replace(/[ ,](?=\d{3}\b)|(?<=\d) (?=[A-Z])/g, "") : S[k]);
   if (pick) h.set("layout", pick);
   history.replaceState(null, "", "#" + h);
 }
@@ -82,14 +83,15 @@ function hire() {
     worker.onerror = () => { worker = null; };
   } catch { worker = null; }
 }
-function send(id, job) {
-  const bare = { kind: job.kind, q: job.q, limits: job.limits, most: job.most };
+function send(id, job, only) {
+  const bare = { kind: job.kind, q: job.q, limits: job.limits, most: job.most, only };
   if (worker) { busy++; worker.postMessage({ id, job: bare }); } else setTimeout(() => heard({ id, found: P.search(bare) }));
 }
 function heard({ id, part, found }) {
   if (found) busy--;
   const [mine, k] = id.split(".");
   if (+mine !== run) return;
+  if (k in P.DIALECTS) { if (!part) { R.can[k] = found; drawLaunch(); } return; }
   if (k) { sizes[k].found = found; drawSizes(); return; }
   document.documentElement.dataset.answered ??= Math.round(performance.now());
   if (part) { if (part.best) saySoFar(part); return; }
@@ -104,7 +106,7 @@ function ask() {
   if (worker && busy > 0) { worker.terminate(); busy = 0; hire(); }
   if (job.wrong) { R = null; $("answer").innerHTML = ""; $("found").hidden = true; return; }
   $("answer").classList.add("stale"); $("found").classList.add("stale");
-  R = { job }; began = performance.now();
+  R = { job, can: {} }; began = performance.now();
   send(run + "", job);
 }
 
@@ -140,7 +142,7 @@ const verdict = l => P.broken({ ...R.job.q, ...l }).filter(Boolean);
 function draw() {
   const l = chosen(), p = P.price(R.job, l);
   R.l = l; R.p = p;
-  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawCommand(l);
+  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawLaunch();
 }
 function drawAnswer(l, p) {
   const j = R.job, total = p.time * j.steps, u = unitOf(total), low = p.low * j.steps, high = p.high * j.steps, n = j.q.devices, bare = x => time(x, u).split(" ")[0];
@@ -222,10 +224,22 @@ function tryOwn() {
   }
   $("verdict").innerHTML = say;
 }
-function drawCommand(l) {
+function drawLaunch() {
+  const l = R.l, q = { ...R.job.q, ...l }, name = S.framework, d = P.DIALECTS[name], why = d ? P.cannot(d, q) : [];
+  $("framework").value = name;
+  $("source").textContent = d ? `Spelled as in ${d.source}.` + (S.format === "bf16" ? "" : ` For products in 16 bits: what turns on ${S.format} is not among them.`) : "The same answer in a terminal.";
+  $("code").hidden = why.length > 0; $("cannot").hidden = !why.length;
+  $("command").textContent = why.length ? "" : d ? P.launched(d, q) : shell(l);
+  if (!why.length) { $("cannot").textContent = ""; return; }
+  const can = R.can[name], b = can && can.best;
+  if (!(name in R.can)) { R.can[name] = null; send(run + "." + name, R.job, name); }
+  $("cannot").innerHTML = `<span class="bad">${esc(d.name)} cannot run this layout.</span> ${why.map(esc).join(" ")} ` + (!can ? "Looking for the best that it can …"
+    : b ? `The best that it can: <button type="button" class="plain" data-pick="${idOf(b)}">${split(b)}, ${rest(b)}</button>, ${shown(b.time, R.job)}, ${pct(b.time / R.found.best.time - 1)} more than the best.` : "Of the layouts that fit, it can run none.");
+}
+function shell(l) {
   const option = k => `--${k.replaceAll("_", "-")} ${k === "sequence_parallel" ? l[k] ? "yes" : "no" : l[k]}`;
-  $("command").textContent = [`capacity plan ${S.model} --cluster ${S.machine}:${R.job.q.devices}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
-    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel"].map(option).join(" ") + ` --emit ${$("framework").value}`].join(" \\\n");
+  return [`capacity plan ${S.model} --cluster ${S.machine}:${R.job.q.devices}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
+    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel"].map(option).join(" ")].join(" \\\n");
 }
 function nothing(found) {
   const l = found.least;
@@ -240,7 +254,7 @@ function fields() {
   options(f.model, names(D.models), S.model); options(f.machine, names(D.machines), S.machine);
   options(f.format, Object.fromEntries(Object.keys(D.machines[S.machine].formats).map(k => [k, k])), S.format);
   $("limits").innerHTML = [...LAYOUT, "share"].map(k => `<label>${NAMES[k]}<input name="${k}" placeholder="any"></label>`).join("");
-  for (const k in S) if (f[k].tagName === "INPUT") f[k].value = S[k];
+  for (const k in S) if (f[k] && f[k].tagName === "INPUT") f[k].value = S[k];
 }
 let wait;
 $("job").addEventListener("input", e => {
@@ -265,13 +279,13 @@ for (const type of ["pointerover", "focusin"]) $("map").addEventListener(type, e
 $("best").addEventListener("change", e => { choose(e.target.value); const on = $("best").querySelector("input:checked"); if (on) on.focus(); });
 $("own").addEventListener("input", tryOwn);
 for (const id of ["job", "own"]) $(id).addEventListener("submit", e => e.preventDefault());
-$("framework").addEventListener("change", () => drawCommand(R.l));
+$("framework").addEventListener("change", e => { S.framework = e.target.value; writeAddress(); drawLaunch(); });
 $("copy").addEventListener("click", async () => {
   try { await navigator.clipboard.writeText($("command").textContent); } catch { getSelection().selectAllChildren($("command")); document.execCommand("copy"); }
   $("copy").textContent = "Copied"; setTimeout(() => { $("copy").textContent = "Copy"; }, 1500);
 });
 addEventListener("hashchange", () => { S = readAddress(); fields(); ask(); });
-options($("framework"), D.frameworks, "megatron");
+options($("framework"), { ...Object.fromEntries(Object.entries(P.DIALECTS).map(([k, d]) => [k, d.name])), capacity: "the package capacity" });
 Object.assign($("plan"), { jobOf, START, ...P });
 S = readAddress(); fields(); $("job").hidden = false; hire(); ask();
 })();
