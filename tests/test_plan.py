@@ -2,19 +2,20 @@
 import gzip
 import os
 import random
+import re
 from dataclasses import replace
 
 import make_plan
 import pytest
 
 import browser
-from capacity import Layout, cluster, estimate, model
+from capacity import Layout, cluster, daly_interval, estimate, model
 from capacity.footprint import PARTS
 from capacity.formulas import REGISTRY
 from capacity.hardware import clusters
 from capacity.launch import DIALECTS, launch_options
 from capacity.legality import DEGREES, divisors
-from capacity.planner import plan
+from capacity.planner import Failures, plan
 from capacity.step import CAUSES
 from capacity.transformer import models
 
@@ -180,6 +181,44 @@ def test_the_address_keeps_the_setting(page):
     page.fill("#cx-job [name=devices]", "12")
     page.wait_for_function("document.getElementById('cx-note').textContent.includes('whole groups')")
     assert page.input_value("#cx-job [name=devices]") == "12" and page.is_hidden("#cx-found")
+
+
+def test_failures_are_those_of_python(page):
+    """Random times between failures, of a checkpoint, of a restart: how much longer it takes, or that no work lasts."""
+    rng, lasting = random.Random(26), 0
+    cases = [dict(mtbf=10**rng.uniform(4, 9), checkpoint=10**rng.uniform(0, 3), restart=rng.choice([0, 10**rng.uniform(0, 4)]),
+                  devices=2**rng.randint(0, 17)) for _ in range(300)]
+    found = page.evaluate("""cases => { const page = document.getElementById('cx-plan');
+        return cases.map(q => page.LASTS.holds(q) ? page.failing(q) : page.LASTS.sentence(q)); }""", cases)
+    for q, got in zip(cases, found):
+        failures = Failures(**{k: v for k, v in q.items() if k != "devices"})
+        if reasons := failures.hopeless(q["devices"]):
+            assert (got,) == reasons
+            continue
+        lasting += 1
+        work = daly_interval(q["checkpoint"], q["mtbf"]/q["devices"])
+        cancelled = 2e-16/((work + q["checkpoint"])*q["devices"]/q["mtbf"])                  # exp(x) - 1 loses what x is below 1
+        assert got == pytest.approx([work, failures.slowdown(q["devices"])], rel=max(1e-12, 4*cancelled))
+    assert 100 < lasting < 300
+
+
+def test_date_and_cost_count_failures(page):
+    """On the page: the answer, its cost, and the sizes, each longer by what Python says."""
+    s = setting("llama3-8b", cluster("dgx-h100", 64), 64, 8192) | dict(tokens="1e12")
+    plain, failing = (page.evaluate(JOB, s | more) for more in ({}, dict(mtbf="2,000 h", checkpoint="2 min", restart="600")))
+    assert plain["slow"] == 1 and failing["slow"] == pytest.approx(Failures(mtbf=7.2e6, checkpoint=120, restart=600).slowdown(64), rel=1e-12)
+    for text, field in (("2,000 horses", "mtbf"), ("0 s", "mtbf"), ("1 s", "mtbf")):
+        assert page.evaluate(JOB, s | dict(mtbf=text))["wrong"] == field
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192&price=2'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('It costs') && !document.querySelector('.stale')")
+    before = page.inner_text("#cx-answer")
+    page.click("#cx-answer [data-failures]")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('a failure every') && !document.querySelector('.stale')")
+    after = page.inner_text("#cx-answer")
+    cost = [float(re.search(r"It costs \$([\d.]+)", said)[1]) for said in (before, after)]
+    assert cost[1] > cost[0] and "mtbf=5.8+years" in page.url and page.input_value("[name=mtbf]") == "5.8 years"
+    own = Failures(mtbf=5.8*365.25*86400, checkpoint=30).slowdown(64)
+    assert f"{100*(1 - 1/own):.2g} % goes to failures" in after
 
 
 def test_where_nothing_fits_it_says_what_helps(page):

@@ -9,14 +9,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from capacity import launch
+from capacity.cli import TIMES
 from capacity.footprint import PARTS
 from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
 from capacity.layout import Layout
 from capacity.legality import CHOICES, DEGREES, RULES, SYNONYMS, javascript, letters
-from capacity.planner import RECOMPUTE
+from capacity.planner import LASTS, LLAMA3_MTBF, RECOMPUTE, save_interval, slowdown
 from capacity.stack import NARROW, ceiling, constants, rates
 from capacity.step import CAUSES, CURRENT, _values, assembled, error, kind_of, work
-from capacity.tape import Tape, symbol
+from capacity.tape import Namespace, Tape, symbol
 from capacity.transformer import Experts, Latent, Transformer, models
 
 HERE = Path(__file__).parent/"plan"
@@ -94,12 +95,19 @@ def kernel(kind):
 
 
 def planner():
-    """JavaScript: KERNELS, RULES, DIALECTS, the enumeration and the search."""
+    """JavaScript: KERNELS, RULES, DIALECTS, LASTS, the enumeration and the search."""
     kernels = ",\n".join(f"{name}:{{job:{compact(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
     asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters] for c in CHOICES[:2]}
     pairs = compact([[zero, int(shared)] for zero, shared in PAIRS])
     return (f"const OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
-            + javascript() + launch.javascript() + (HERE/"search.js").read_text(encoding="utf-8"))
+            + javascript() + launch.javascript() + failures() + (HERE/"search.js").read_text(encoding="utf-8"))
+
+
+def failures():
+    """JavaScript: LASTS, and failing(q), which gives the seconds between checkpoints and those that a second of work takes."""
+    tape = Tape([save_interval(Namespace()), slowdown(Namespace())])
+    names = ",".join(tape.inputs)
+    return f"const LASTS={LASTS.javascript()},failing=({{{names}}})=>({tape.javascript()})({names});\n"
 
 
 def kinds():
@@ -158,7 +166,8 @@ def data():
     return dict(models={k: dict(name=m.name, kind=kind(m), context=m.context, q=shape(m)) for k, m in models().items()},
                 machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, causes=CAUSES,
                 letters=[*SHAPE, "experts", *(f"experts_{k}" for k in EXPERTS)],
-                kinds=[f"{part}_bytes" for part in KINDS], words=WORDS)
+                kinds=[f"{part}_bytes" for part in KINDS], words=WORDS,
+                times=dict(s=1, ms=1e-3, **TIMES), mtbf=f"{LLAMA3_MTBF/TIMES['years']:.2g} years")
 
 
 def html():

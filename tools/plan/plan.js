@@ -1,7 +1,7 @@
 (() => {
 "use strict";
 const $ = id => document.getElementById("cx-" + id), D = JSON.parse($("plan-data").textContent), DAY = 86400, CODE = $("planner").textContent;
-const P = new Function(CODE + ";return { price, broken, search, padded, cannot, launched, DIALECTS, RULES, ASKED, DEGREES };")();
+const P = new Function(CODE + ";return { price, broken, search, padded, cannot, launched, failing, LASTS, DIALECTS, RULES, ASKED, DEGREES };")();
 const esc = s => String(s).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 for (const m of Object.values(D.models)) m.q = { ...Object.fromEntries(D.letters.map(k => [k, 0])), ...m.q };
 
@@ -13,6 +13,7 @@ function num(text, base = 1000) {
   const u = m[2] === "K" ? "k" : m[2];
   return +m[1].replace(/[, ]/g, "") * (!u ? 1 : base === 1000 ? UNITS[u] : 1024 ** Math.round(Math.log10(UNITS[u]) / 3));
 }
+const seconds = text => { const m = /^(.*?[\d.])\s*([a-z]*)$/.exec(String(text).trim()), u = m && D.times[m[2] || "s"]; return u ? num(m[1]) * u : NaN; };
 const digits = (x, n = 3) => x >= 100 ? Math.round(+x.toPrecision(n)).toLocaleString("en") : String(+x.toPrecision(n));
 const count = x => Math.round(x).toLocaleString("en");
 const short = x => { for (const [u, f] of [["T", 1e12], ["B", 1e9], ["M", 1e6], ["k", 1e3]]) if (x >= f) return digits(x / f) + " " + u; return digits(x); };
@@ -25,7 +26,7 @@ const date = ms => new Date(ms).toLocaleDateString("en-GB", { day: "numeric", mo
 const pct = x => x >= .1 ? Math.round(100 * x) + " %" : x > 0 && x < .0005 ? "<0.1 %" : +(100 * x).toPrecision(2) + " %";
 
 // ---- the setting: all of it stands in the address
-const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9", framework: "megatron",
+const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9", mtbf: "", checkpoint: "30 s", restart: "5 min", framework: "megatron",
   tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "" };
 const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute"];
 const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", sequence_parallel: "sequence parallel", share: "share of memory" };
@@ -68,10 +69,17 @@ function jobOf(s) {
     limits[k] = s[k].split(",").map(Number);
     if (!limits[k].every(v => v >= 0 && (k === "recompute" ? v <= 1 : v % 1 === 0))) return { wrong: k, note: `${NAMES[k]}: ${k === "recompute" ? "shares from 0 to 1" : "whole numbers"}, with commas between.` };
   }
+  let failures = null;
+  if (s.mtbf.trim()) {
+    failures = { devices: n };
+    for (const k of ["mtbf", "checkpoint", "restart"]) if (!((failures[k] = seconds(s[k])) >= (k === "restart" ? 0 : 1e-9))) return { wrong: k, note: `“${s[k]}” is no time; write 30 s, 5 min, 50,000 h or 5.8 years.` };
+    if (!P.LASTS.holds(failures)) return { wrong: "mtbf", note: P.LASTS.sentence(failures) };
+  }
+  const [every, slow] = failures ? P.failing(failures) : [0, 1];
   q.vocab = P.padded(q, limits);
   const steps = tokens / (batch * seq);
   note = `${note || "A"} step is ${count(batch)} sequence${batch > 1 ? "s" : ""}, ${count(batch * seq)} tokens; ${count(Math.ceil(steps))} steps.` + (q.vocab > model.q.vocab ? ` Vocabulary padded to ${count(q.vocab)}.` : "");
-  return { kind: model.kind, q, limits, most: share * m.memory, memory: m.memory, share, steps, tokens, note, machine: m, model };
+  return { kind: model.kind, q, limits, most: share * m.memory, memory: m.memory, share, steps, tokens, note, machine: m, model, failures, every, slow };
 }
 
 // ---- the worker, or the page itself where there is none
@@ -114,7 +122,7 @@ function ask() {
 const zero = z => z ? "ZeRO-" + z : "no ZeRO", again = r => !r ? "nothing recomputed" : r === 1 ? "all recomputed" : pct(r) + " recomputed";
 const split = l => ["tp", "pp", "cp", "ep", "dp"].filter(k => l[k] > 1 || k === "dp").map(k => `${k}\u00a0${count(l[k])}${k === "tp" && l.sequence_parallel ? "\u00a0sp" : ""}`).join(" · ");
 const rest = l => [`micro-batch ${l.microbatch}`, l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero), again(l.recompute)].filter(Boolean).join(", ");
-const shown = (t, job) => time(t * job.steps);
+const whole = (t, job) => t * job.steps * job.slow, shown = (t, job) => time(whole(t, job));
 const device = () => esc(R.job.machine.device);
 
 function saySoFar(part) {
@@ -145,7 +153,7 @@ function draw() {
   drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawLaunch();
 }
 function drawAnswer(l, p) {
-  const j = R.job, total = p.time * j.steps, u = unitOf(total), low = p.low * j.steps, high = p.high * j.steps, n = j.q.devices, bare = x => time(x, u).split(" ")[0];
+  const j = R.job, total = whole(p.time, j), u = unitOf(total), low = whole(p.low, j), high = whole(p.high, j), n = j.q.devices, bare = x => time(x, u).split(" ")[0];
   const best = l === R.found.best || idOf(l) === idOf(R.found.best);
   let html = `<p class="first"><b>${short(j.tokens)} tokens</b> take <b>${time(total, u)}</b> <span class="range">(${bare(low)} to ${bare(high)})</span> on ${count(n)} × ${device()}.</p>`;
   html += `<p>${best ? "The best layout is" : "Your layout is"} <b>${split(l)}</b>, ${rest(l)}: a step in ${exact(p.time)}, ${pct(p.mfu)} of peak, ${gb(p.memory)} of ${gb(j.memory)}.`;
@@ -155,8 +163,14 @@ function drawAnswer(l, p) {
   bits.push(price > 0 ? `It costs <b>${money(total * hours * price)}</b> (${money(low * hours * price)} to ${money(high * hours * price)}).` : `That is ${short(total * hours)} device-hours.`);
   if (t0 && total < 1e10) bits.push(`It ends on <b>${date(t0 + 1e3 * total)}</b> (${date(t0 + 1e3 * low)} to ${date(t0 + 1e3 * high)}).`);
   if (days > 0) { const d = days * DAY; bits.push(d > high ? `<span class="good">${digits(days)} days are more than the range asks for.</span>` : d < low ? `<span class="bad">${digits(days)} days are less than the range allows.</span>` : `<span class="${d > total ? "good" : "bad"}">${digits(days)} days lie inside the range, ${d > total ? "behind" : "before"} its middle.</span>`); }
-  html += `<p>${bits.join(" ")}</p><p><small>${count(R.found.legal)} legal layouts, of which ${count(R.found.fits)} fit; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
+  html += `<p>${bits.join(" ")}</p><p>${failing(j)}</p><p><small>${count(R.found.legal)} legal layouts, of which ${count(R.found.fits)} fit; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
   $("answer").innerHTML = html;
+}
+function failing(j) {
+  const link = '<a href="chapters/26-failures-checkpoints.html">failures and checkpoints</a>', all = { mtbf: D.mtbf, checkpoint: S.checkpoint, restart: S.restart };
+  if (j.failures) return `Of that time ${pct(1 - 1 / j.slow)} goes to ${link}: a failure every ${time(j.failures.mtbf / j.q.devices)}, a checkpoint after every ${time(j.every)} of work.`;
+  const would = jobOf({ ...S, ...all });
+  return `Without ${link}. If a device fails once in ${D.mtbf}, as in Llama 3’s run, they add ${would.wrong ? "more than the work itself" : pct(would.slow - 1)}: <button type="button" class="plain" data-failures>count them</button>.`;
 }
 const ink = k => { const [, , role, share] = D.words[k]; return `color-mix(in srgb, var(--${role}) ${share}%, var(--paper))`; };
 function drawBars(p) {
@@ -203,7 +217,7 @@ function drawSizes() {
   if (!R.found.best) return;
   const price = num(S.price);
   $("sizes").innerHTML = `<table><thead><tr><th>devices</th><th>run</th><th>${price > 0 ? "cost" : "device-hours"}</th><th>best layout</th></tr></thead><tbody>${sizes.map(({ n, job, found }) => {
-    const b = found && found.best, hours = b && b.time * job.steps * n / 3600;
+    const b = found && found.best, hours = b && whole(b.time, job) * n / 3600;
     return `<tr class="${n === R.job.q.devices ? "on" : ""}"><td><button type="button" class="plain" data-devices="${n}">${count(n)}</button></td><td>${!found ? "…" : b ? shown(b.time, job) : "–"}</td><td>${b ? price > 0 ? money(hours * price) : short(hours) : ""}</td><td>${b ? split(b) : found ? "nothing fits" : ""}</td></tr>`; }).join("")}</tbody></table>`;
 }
 function drawOwn(l) {
@@ -265,13 +279,14 @@ $("job").addEventListener("input", e => {
   if (name === "machine") { S.devices = count(Math.min(D.machines[value].devices, 1024)); if (!(S.format in D.machines[value].formats)) S.format = "bf16"; }
   if (name === "model" || name === "machine") { const open = $("job").querySelector("details").open; fields(); $("job").querySelector("details").open = open; }
   if (["days", "start", "price"].includes(name)) { writeAddress(); if (R && R.found && R.found.best) { drawAnswer(R.l, R.p); drawSizes(); } return; }
-  pick = "";
+  if (!["mtbf", "checkpoint", "restart"].includes(name)) pick = "";
   clearTimeout(wait); wait = setTimeout(ask, e.target.tagName === "SELECT" ? 0 : 200);
 });
 const choose = id => { pick = id === idOf(R.found.best) ? "" : id; writeAddress(); draw(); };
 $("plan").addEventListener("click", e => {
-  const b = e.target.closest("[data-pick],[data-devices],[data-say]");
+  const b = e.target.closest("[data-pick],[data-devices],[data-say],[data-failures]");
   if (!b) return;
+  if ("failures" in b.dataset) { S.mtbf = D.mtbf; fields(); $("job").elements.mtbf.focus(); ask(); return; }
   if ("devices" in b.dataset) { S.devices = count(+b.dataset.devices); pick = ""; fields(); ask(); } else if ("pick" in b.dataset) choose(b.dataset.pick);
   if (b.closest(".map")) $("why").textContent = b.getAttribute("aria-label");
 });
