@@ -1,15 +1,17 @@
 """The page "Plan a run" says what Python says: prices, rules, numbers of layouts, the best one; and it needs no server."""
 import gzip
+import json
 import os
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import make_plan
 import pytest
 
 import browser
-from capacity import Layout, cluster, daly_interval, estimate, model
+from capacity import Layout, cluster, clusters_from_toml, daly_interval, estimate, model, model_from_config
 from capacity.footprint import PARTS
 from capacity.formulas import REGISTRY
 from capacity.hardware import clusters
@@ -19,6 +21,7 @@ from capacity.planner import Failures, plan
 from capacity.step import CAUSES
 from capacity.transformer import models
 
+CONFIGS = json.loads((Path(__file__).parent/"configs.json").read_text())["models"]
 JOB = "(s) => document.getElementById('cx-plan').jobOf({...document.getElementById('cx-plan').START, ...s})"
 PRICES = """jobs => { const page = document.getElementById('cx-plan'); return jobs.map(([s, layouts]) => {
     const job = page.jobOf({...page.START, ...s}); return job.wrong ? job : {vocab: job.q.vocab, steps: job.steps, prices: layouts.map(l => page.price(job, l))}; }); }"""
@@ -181,6 +184,112 @@ def test_the_address_keeps_the_setting(page):
     page.fill("#cx-job [name=devices]", "12")
     page.wait_for_function("document.getElementById('cx-note').textContent.includes('whole groups')")
     assert page.input_value("#cx-job [name=devices]") == "12" and page.is_hidden("#cx-found")
+
+
+def changed(config, rng):
+    """A config with a field or two taken away, or given another value."""
+    config = json.loads(json.dumps(config))
+    fields = config.get("text_config", config)
+    for _ in range(rng.choice([1, 1, 2])):
+        name = rng.choice([*fields, "attention_bias", "mlp_bias", "index_n_heads", "moe_layer_freq", "head_dim"])
+        if rng.random() < 0.4:
+            fields.pop(name, None)
+        else:
+            fields[name] = rng.choice([None, 0, 1, 2, 64, 128, -1, 0.5, True, False, "x", [], [0]])
+    return config
+
+
+def test_a_config_is_read_as_python_reads_it(page):
+    """All tested families, and 600 changed ones: the same letters and counts of parameters, or the same words of refusal."""
+    rng = random.Random(12)
+    configs = [entry["config"] for entry in CONFIGS.values()]
+    configs += [changed(rng.choice(configs), rng) for _ in range(600)]
+    found = page.evaluate("""configs => { const page = document.getElementById('cx-plan'); return configs.map(config => {
+        const s = {...page.START, model: 'own', config: JSON.stringify(config)}, m = page.jobOf(s), read = page.configured(config);
+        const again = read.config && page.configured(JSON.parse(read.config));
+        return read.error ? read : {...read, q: m.model.q, params: page.PARAMS[read.kind](m.model.q), again: again.config === read.config}; }); }""", configs)
+    refused = set()
+    for config, got in zip(configs, found):
+        try:
+            want = model_from_config(config)
+        except ValueError as error:
+            said = str(error).removeprefix("config: ")
+            refused.add(said.split(" ")[0] if "unknown" not in said else "unknown")
+            if "close matches" in said or "close matches" in got["error"]:
+                said, got["error"] = (re.sub("; (close matches|known): .*?(;|$)", r"\2", text) for text in (said, got["error"]))
+            assert got["error"] == said
+            continue
+        assert "error" not in got, (got, config)
+        assert got["params"] == [want.params, want.active_params] and got["kind"] == make_plan.kind(want) and got["note"] == want.note
+        letters = make_plan.shape(want)
+        assert {k: x for k, x in got["q"].items() if x and k != "model"} == {k: x for k, x in letters.items() if k != "model"}
+        assert got["context"] == (want.context or 0) and got["again"], "the address keeps what was read"
+    assert len(refused) > 25, "many ways to be refused"
+    assert {make_plan.kind(model_from_config(entry["config"])) for entry in CONFIGS.values()} == {*make_plan.kinds()}
+
+
+def test_a_machine_of_ones_own_is_that_of_the_package(page, tmp_path):
+    """80 random machines: the file that the page writes, read by the package, gives the prices of the page."""
+    rng, path, priced = random.Random(8), tmp_path/"mine.toml", 0
+    pick = lambda least, most, unit: f"{rng.uniform(least, most):.4g} {unit}"                       # noqa: E731
+    while priced < 80:
+        node = rng.choice([4, 6, 8, 16])
+        devices, format = rng.choice([node//2, node, 4*node, 10*node]), rng.choice(["bf16", "fp8"])
+        s = dict(model=rng.choice(["llama3-8b", "mixtral-8x7b", "deepseek-v3"]), machine="own", devices=str(devices), batch=str(2**20), seq="4096",
+                 format=format, node=str(node), device=rng.choice(["own", "own", "h100-sxm", "b200"]), memory=pick(10, 300, "GB"), bandwidth=pick(1, 9, "TB/s"),
+                 peak_bf16=pick(800, 3000, "TFLOP/s"), measured_bf16=pick(300, 800, "TFLOP/s"), peak_fp8=pick(2, 5, "PFLOP/s"), measured_fp8=pick(800, 1900, "TFLOP/s"),
+                 alpha1=pick(1, 9, "us"), beta1=pick(50, 900, "GB/s"), alpha2=pick(1, 30, "us"), beta2=rng.choice([pick(10, 800, "Gb/s"), pick(5, 100, "GB/s")]))
+        lay = Layout(batch=256, dp=devices, zero=rng.randint(0, 3), recompute=rng.choice([0, 0.5])) if 256 % devices == 0 else None
+        if lay is None:
+            continue
+        path.write_text(page.evaluate("([s, n]) => document.getElementById('cx-plan').toml(s, n)", [s, devices]))
+        machine = clusters_from_toml(path)["mine"]
+        got, = page.evaluate(PRICES, [[s, [letters_of(lay)]]])
+        assert "wrong" not in got, got
+        step = estimate(replace(model(s["model"]), vocab=got["vocab"]), machine, lay, 4096, format=format)
+        low, high = step.interval()
+        for k, x in dict(time=step.time, memory=step.memory, mfu=step.mfu, low=low, high=high, **step.seconds).items():
+            assert got["prices"][0][k] == pytest.approx(float(x), rel=1e-12, abs=1e-12*float(step.time)), (k, s)
+        priced += 1
+
+
+def test_what_is_wrong_with_ones_own_is_named(page):
+    """Field, value, and what is allowed."""
+    for change, field, words in (
+            (dict(memory="80"), "memory", "its memory = '80'; allowed: a number and one of B, kB, MB, GB"), (dict(memory="0 GB"), "memory", "a number above 0"),
+            (dict(bandwidth="3.35 TB"), "bandwidth", "= '3.35 TB'; allowed: a number and one of B/s"), (dict(beta2="fast"), "beta2", "bandwidth between nodes = 'fast'"),
+            (dict(alpha1="-1 us"), "alpha1", "latency in a node = '-1 us'; allowed: a number and one of s, ms, us, ns"), (dict(peak_bf16=""), "peak_bf16", "peak in bf16 = ''"),
+            (dict(measured_fp8=""), "measured_fp8", "fastest product in fp8 = ''"), (dict(node="8.5"), "node", "devices in a node = '8.5'; allowed: a whole number")):
+        got = page.evaluate(JOB, dict(machine="own", device="own") | change)
+        assert got["wrong"] == field and words in got["note"], got
+    assert "wrong" not in page.evaluate(JOB, dict(machine="own", device="own", peak_fp8="", measured_fp8="", alpha2="0 s"))
+    for text, words in (("", "Paste a config.json"), ("{", "That is no JSON"), ("[1]", "allowed: the fields of a model"), ('{"model_type": "llam"}', "close matches: llama; num_hidden_layers"),
+                        (json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-8B"]["config"] | dict(num_hidden_layers=10**9)), "at most 4096")):
+        got = page.evaluate(JOB, dict(model="own", config=text))
+        assert got["wrong"] == "config" and words in got["note"], got
+
+
+def test_a_file_is_enough_and_the_address_keeps_it(page, tmp_path):
+    path = tmp_path/"config.json"
+    path.write_text(json.dumps(CONFIGS["Qwen/Qwen3-1.7B"]["config"] | dict(architectures=["Qwen3ForCausalLM"], _name_or_path="me/mine")))
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-a100&devices=16&batch=512k'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('A100') && !document.querySelector('.stale')")
+    assert page.is_hidden("#cx-config") and page.is_hidden("#cx-machine")
+    page.select_option("#cx-job [name=model]", "own")
+    page.wait_for_function("document.getElementById('cx-note').textContent.includes('choose the file')")
+    page.set_input_files("#cx-file", path)
+    page.wait_for_function("document.getElementById('cx-note').textContent.includes('mine: 1.72 B parameters') && !document.querySelector('.stale')")
+    page.select_option("#cx-job [name=machine]", "own")
+    page.fill("#cx-job [name=beta2]", "100 Gb/s")
+    page.wait_for_function("location.hash.includes('beta2=100') && !document.querySelector('.stale')")
+    assert page.input_value("#cx-job [name=device]") == "a100-80gb" and "architectures" not in page.url
+    said, url = page.inner_text("#cx-answer .first"), page.url
+    page.evaluate("location.hash = '#model=llama3-8b'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('H100')")
+    page.goto(url)
+    page.reload()
+    page.wait_for_function("document.documentElement.dataset.found")
+    assert page.inner_text("#cx-answer .first") == said and page.input_value("#cx-job [name=beta2]") == "100 Gb/s"
 
 
 def test_failures_are_those_of_python(page):

@@ -1,9 +1,11 @@
 (() => {
 "use strict";
 const $ = id => document.getElementById("cx-" + id), D = JSON.parse($("plan-data").textContent), DAY = 86400, CODE = $("planner").textContent;
-const P = new Function(CODE + ";return { price, broken, search, padded, cannot, launched, failing, LASTS, DIALECTS, RULES, ASKED, DEGREES };")();
+const P = new Function(CODE + ";return { price, broken, search, padded, cannot, launched, failing, LASTS, configured, measure, PARAMS, OWN, DIALECTS, RULES, ASKED, DEGREES };")();
 const esc = s => String(s).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
-for (const m of Object.values(D.models)) m.q = { ...Object.fromEntries(D.letters.map(k => [k, 0])), ...m.q };
+const NONE = Object.fromEntries(D.letters.map(k => [k, 0])), DEVICES = {};
+for (const m of Object.values(D.models)) m.q = { ...NONE, ...m.q };
+for (const [key, m] of Object.entries(D.machines)) { m.key = key; if (m.figures) DEVICES[m.figures.device] ??= m; }
 
 // ---- numbers as people write them
 const UNITS = { k: 1e3, M: 1e6, G: 1e9, B: 1e9, T: 1e12 };
@@ -27,39 +29,83 @@ const pct = x => x >= .1 ? Math.round(100 * x) + " %" : x > 0 && x < .0005 ? "<0
 
 // ---- the setting: all of it stands in the address
 const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9", mtbf: "", checkpoint: "30 s", restart: "5 min", framework: "megatron",
-  tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "" };
+  config: "", ...D.machines["dgx-h100"].figures, tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "" };
 const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute"];
-const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", sequence_parallel: "sequence parallel", share: "share of memory" };
+const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", sequence_parallel: "sequence parallel", share: "share of memory",
+  device: "device", node: "devices in a node", memory: "its memory", bandwidth: "memory bandwidth", peak_bf16: "peak in bf16", measured_bf16: "fastest product in bf16", peak_fp8: "peak in fp8", measured_fp8: "fastest product in fp8",
+  alpha1: "latency in a node", beta1: "bandwidth in a node", alpha2: "latency between nodes", beta2: "bandwidth between nodes" };
+const FIGURES = Object.keys(D.machines["dgx-h100"].figures), OF_DEVICE = FIGURES.filter(k => k in D.sizes && !/[12]$/.test(k));
 let S, pick = "", R = null, sizes = [];
 function readAddress() {
   const h = new URLSearchParams(location.hash.slice(1)), s = { ...START };
   for (const [k, v] of h) if (k in s) s[k] = v;
-  if (!Object.hasOwn(D.models, s.model)) s.model = START.model;
-  if (!Object.hasOwn(D.machines, s.machine)) s.machine = START.machine;
-  if (!Object.hasOwn(D.machines[s.machine].formats, s.format)) s.format = "bf16";
+  if (s.model !== "own" && !Object.hasOwn(D.models, s.model)) s.model = START.model;
+  if (s.machine !== "own" && !Object.hasOwn(D.machines, s.machine)) s.machine = START.machine;
+  if (s.device !== "own" && !Object.hasOwn(DEVICES, s.device)) s.device = START.device;
+  if (!formatsOf(s).includes(s.format)) s.format = "bf16";
   if (!(s.framework in P.DIALECTS)) s.framework = s.framework === "capacity" ? "capacity" : START.framework;
   pick = h.get("layout") || "";
   return s;
 }
 function writeAddress() {
   const h = new URLSearchParams();
-  for (const k in S) if (S[k] !== "" && (S[k] !== START[k] || ["model", "machine", "devices", "tokens"].includes(k))) h.set(k, ["tokens", "devices", "batch", "seq"].includes(k) ? S[k].replace(/[ ,](?=\d{3}\b)|(?<=\d) (?=[A-Z])/g, "") : S[k]);
+  const idle = k => k === "config" ? S.model !== "own" : FIGURES.includes(k) ? S.machine !== "own" || OF_DEVICE.includes(k) && S.device !== "own" : false;
+  for (const k in S) if (!idle(k) && (S[k] !== START[k] || ["model", "machine", "devices", "tokens"].includes(k))) h.set(k, ["tokens", "devices", "batch", "seq"].includes(k) ? S[k].replace(/[ ,](?=\d{3}\b)|(?<=\d) (?=[A-Z])/g, "") : S[k]);
   if (pick) h.set("layout", pick);
   history.replaceState(null, "", "#" + h);
 }
 const idOf = l => LAYOUT.map(k => l[k]).join("_");
 const ofId = id => { const v = id.split("_").map(Number); return v.length === LAYOUT.length && v.every(Number.isFinite) ? Object.fromEntries(LAYOUT.map((k, i) => [k, v[i]])) : null; };
 
+/* The model of a setting: {name, kind, q, context}, or {error}. */
+let read = {};
+function modelOf(s) {
+  if (s.model !== "own") return D.models[s.model];
+  if (read.text !== s.config) {
+    let m;
+    try { m = s.config.trim() ? P.configured(JSON.parse(s.config)) : { error: "Paste a config.json, or choose the file; nothing leaves this page." }; } catch (e) { m = { error: `That is no JSON: ${e.message}.` }; }
+    if (m.q) m.q = { ...NONE, ...D.defaults, ...m.q };
+    if (m.q && m.q.layers > 4096) m = { error: `num_hidden_layers = ${m.q.layers}; allowed: at most 4096 on this page` };
+    read = { text: s.config, m };
+  }
+  return read.m;
+}
+/* The machine of a setting, as D.machines has it, or {wrong, note}. */
+function machineOf(s) {
+  if (s.machine !== "own") return D.machines[s.machine];
+  const known = s.device === "own" ? null : DEVICES[s.device], node = num(s.node), q = { node };
+  if (!(node >= 1 && node % 1 === 0 && node <= 2 ** 20)) return { wrong: "node", note: `${NAMES.node} = '${s.node}'; allowed: a whole number, at least 1.` };
+  for (const k in D.sizes) {
+    if (known && OF_DEVICE.includes(k) || k.endsWith("fp8") && !s.peak_fp8.trim() && !s.measured_fp8.trim()) continue;
+    const units = D.units[D.sizes[k]], x = q[k] = P.measure(s[k], units);
+    if (!(x > 0 && x < 1e30 || x === 0 && k.startsWith("alpha"))) return { wrong: k, note: `${NAMES[k]} = '${s[k]}'; allowed: a number ${x === 0 ? "above 0 " : ""}and one of ${Object.keys(units).join(", ")}.` };
+  }
+  const formats = known ? known.formats : { bf16: P.OWN.bf16(q), ...("peak_fp8" in q && { fp8: P.OWN.fp8(q) }) };
+  return { device: known ? known.device : "your device", devices: 1024, memory: known ? known.memory : q.memory, node, flat: false, groups: [node], inside: P.OWN.inside(q), outside: P.OWN.outside(q), formats };
+}
+const formatsOf = s => Object.keys(machineOf(s).formats || { bf16: 0 });
+/* A machine of one's own for the package: a file in TOML. */
+function toml(s, n) {
+  const text = k => JSON.stringify(s[k].trim().replace(/\s*([A-Za-z].*)$/, (u, unit) => /^e[+-]?\d/.test(unit) ? u : " " + unit)), both = of => `{ bf16 = ${text(of + "_bf16")}${s.peak_fp8.trim() ? `, fp8 = ${text(of + "_fp8")}` : ""} }`;
+  const level = (devices, k) => `  { devices = ${devices}, link = { alpha = ${text("alpha" + k)}, beta = ${text("beta" + k)} } },\n`, node = num(s.node);
+  const device = s.device !== "own" ? JSON.stringify(s.device) : `{ memory = ${text("memory")}, bandwidth = ${text("bandwidth")}, dense = ${both("peak")}, measured = ${both("measured")} }`;
+  return `[mine]\ndevice = ${device}\nlevels = [\n${n > node ? level(node, 1) + level(n, 2) : level(n, 1)}]\n`;
+}
+
 /* What a setting asks: {kind, q, limits, most, ...}, or {wrong: field, note}. */
 function jobOf(s) {
-  const model = D.models[s.model], m = D.machines[s.machine], n = num(s.devices), seq = num(s.seq), tokens = num(s.tokens), share = num(s.share);
-  for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` };
+  const model = modelOf(s), m = machineOf(s);
+  if (model.error) return { wrong: "config", note: model.error };
+  if (m.wrong) return m;
+  const n = num(s.devices), seq = num(s.seq), tokens = num(s.tokens), share = num(s.share);
+  for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` }; else if (v > 1e24) return { wrong: k, note: "That is more than there is." };
   for (const [k, v] of Object.entries({ devices: n, seq })) if (v % 1) return { wrong: k, note: "A whole number, please." };
   if (n > 2 ** 20) return { wrong: "devices", note: "At most 1,048,576 devices." };
   if (!(share > 0 && share <= 1)) return { wrong: "share", note: "The share of the memory is above 0 and at most 1." };
   const inner = m.groups.filter(x => x < n).at(-1);
   if (inner && n % inner) return { wrong: "devices", note: `On this machine ${count(n)} devices do not fill whole groups of ${count(inner)}: take ${[Math.floor(n / inner) * inner, Math.ceil(n / inner) * inner].filter(x => x).map(count).join(" or ")}.` };
   let batch = [1000, 1024].map(base => num(s.batch, base) / seq).find(b => b >= 1 && b % 1 === 0), note = "";
+  if (num(s.batch) / seq > 1e9) return { wrong: "batch", note: "At most 1,000,000,000 sequences in a batch." };
   if (!batch) { batch = Math.max(1, Math.round(num(s.batch) / seq)); note = "Rounded to whole sequences: a"; }
   const speed = m.formats[s.format], [spread, tail] = speed.error[model.kind === "dense" ? 0 : 1];
   const q = { ...model.q, ...(n > m.node ? m.outside : m.inside), ...(n <= m.node || m.flat ? { node: n } : {}), ...speed, spread, tail, devices: n, batch, seq_len: seq };
@@ -79,6 +125,7 @@ function jobOf(s) {
   q.vocab = P.padded(q, limits);
   const steps = tokens / (batch * seq);
   note = `${note || "A"} step is ${count(batch)} sequence${batch > 1 ? "s" : ""}, ${count(batch * seq)} tokens; ${count(Math.ceil(steps))} steps.` + (q.vocab > model.q.vocab ? ` Vocabulary padded to ${count(q.vocab)}.` : "");
+  if (model.config) { const [all, active] = P.PARAMS[model.kind](model.q); note = `${model.name}: ${short(all)} parameters${active < all ? `, ${short(active)} of them for a token` : ""}. ${model.note} ${note}`; }
   return { kind: model.kind, q, limits, most: share * m.memory, memory: m.memory, share, steps, tokens, note, machine: m, model, failures, every, slow };
 }
 
@@ -107,6 +154,7 @@ function heard({ id, part, found }) {
 }
 function ask() {
   const job = jobOf(S), note = $("note");
+  if (job.model && job.model.config && job.model.config !== S.config) { read.text = S.config = job.model.config; }
   for (const el of document.querySelectorAll("#cx-job [name]")) el.name === job.wrong ? el.setAttribute("aria-invalid", "true") : el.removeAttribute("aria-invalid");
   note.textContent = job.note; note.classList.toggle("bad", !!job.wrong);
   writeAddress();
@@ -252,7 +300,9 @@ function drawLaunch() {
 }
 function shell(l) {
   const option = k => `--${k.replaceAll("_", "-")} ${k === "sequence_parallel" ? l[k] ? "yes" : "no" : l[k]}`;
-  return [`capacity plan ${S.model} --cluster ${S.machine}:${R.job.q.devices}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
+  const file = (name, text) => `cat > ${name} <<'END'\n${text}END\n`, own = { model: S.model === "own", machine: S.machine === "own" };
+  return (own.model ? file("config.json", S.config + "\n") : "") + (own.machine ? file("mine.toml", toml(S, R.job.q.devices)) : "") +
+    [`capacity plan ${own.model ? "config.json" : S.model} --cluster ${own.machine ? "mine.toml" : `${S.machine}:${R.job.q.devices}`}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
     "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel"].map(option).join(" ")].join(" \\\n");
 }
 function nothing(found) {
@@ -263,10 +313,15 @@ function nothing(found) {
 
 // ---- the form
 const options = (el, of, now) => { el.innerHTML = Object.entries(of).map(([k, t]) => `<option value="${k}"${k === now ? " selected" : ""}>${esc(t)}</option>`).join(""); };
+const formats = () => options($("job").elements.format, Object.fromEntries(formatsOf(S).map(k => [k, k])), S.format);
 function fields() {
   const f = $("job").elements, names = x => Object.fromEntries(Object.entries(x).map(([k, v]) => [k, v.name || k]));
-  options(f.model, names(D.models), S.model); options(f.machine, names(D.machines), S.machine);
-  options(f.format, Object.fromEntries(Object.keys(D.machines[S.machine].formats).map(k => [k, k])), S.format);
+  options(f.model, { ...names(D.models), own: "your config.json" }, S.model); options(f.machine, { ...names(D.machines), own: "your own machine" }, S.machine);
+  formats();
+  $("config").hidden = S.model !== "own"; $("machine").hidden = S.machine !== "own"; f.config.value = S.config;
+  const devices = { ...Object.fromEntries(Object.entries(DEVICES).map(([k, m]) => [k, m.device])), own: "another device" };
+  $("figures").innerHTML = FIGURES.filter(k => S.device === "own" || !OF_DEVICE.includes(k)).map(k => `<label>${NAMES[k]}${k === "device" ? `<select name="device"></select>` : `<input name="${k}">`}</label>`).join("");
+  options(f.device, devices, S.device);
   $("limits").innerHTML = [...LAYOUT, "share"].map(k => `<label>${NAMES[k]}<input name="${k}" placeholder="any"></label>`).join("");
   for (const k in S) if (f[k] && f[k].tagName === "INPUT") f[k].value = S[k];
 }
@@ -274,10 +329,14 @@ let wait;
 $("job").addEventListener("input", e => {
   const { name, value } = e.target;
   if (!(name in S)) return;
+  const before = S[name], figures = D.machines[before] && D.machines[before].figures;
   S[name] = value;
-  if (name === "model" && D.models[value].context) S.seq = count(Math.min(D.models[value].context, 8192));
-  if (name === "machine") { S.devices = count(Math.min(D.machines[value].devices, 1024)); if (!(S.format in D.machines[value].formats)) S.format = "bf16"; }
-  if (name === "model" || name === "machine") { const open = $("job").querySelector("details").open; fields(); $("job").querySelector("details").open = open; }
+  if ((name === "model" || name === "config") && modelOf(S).context) { S.seq = count(Math.min(modelOf(S).context, 8192)); $("job").elements.seq.value = S.seq; }
+  if (name === "machine" && value === "own" && figures) Object.assign(S, figures);
+  else if (name === "machine") S.devices = count(Math.min(machineOf(S).devices || 1024, 1024));
+  if (!formatsOf(S).includes(S.format)) S.format = "bf16";
+  if (FIGURES.includes(name)) formats();
+  if (["model", "machine", "device"].includes(name)) { const open = $("job").querySelector("details").open; fields(); $("job").querySelector("details").open = open; }
   if (["days", "start", "price"].includes(name)) { writeAddress(); if (R && R.found && R.found.best) { drawAnswer(R.l, R.p); drawSizes(); } return; }
   if (!["mtbf", "checkpoint", "restart"].includes(name)) pick = "";
   clearTimeout(wait); wait = setTimeout(ask, e.target.tagName === "SELECT" ? 0 : 200);
@@ -293,6 +352,12 @@ $("plan").addEventListener("click", e => {
 for (const type of ["pointerover", "focusin"]) $("map").addEventListener(type, e => { const b = e.target.closest("button"); if (b) $("why").textContent = b.getAttribute("aria-label"); });
 $("best").addEventListener("change", e => { choose(e.target.value); const on = $("best").querySelector("input:checked"); if (on) on.focus(); });
 $("own").addEventListener("input", tryOwn);
+$("file").addEventListener("change", async e => {
+  const file = e.target.files[0], area = $("job").elements.config;
+  if (!file) return;
+  area.value = await file.text();
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+});
 for (const id of ["job", "own"]) $(id).addEventListener("submit", e => e.preventDefault());
 $("framework").addEventListener("change", e => { S.framework = e.target.value; writeAddress(); drawLaunch(); });
 $("copy").addEventListener("click", async () => {
@@ -301,6 +366,6 @@ $("copy").addEventListener("click", async () => {
 });
 addEventListener("hashchange", () => { S = readAddress(); fields(); ask(); });
 options($("framework"), { ...Object.fromEntries(Object.entries(P.DIALECTS).map(([k, d]) => [k, d.name])), capacity: "the package capacity" });
-Object.assign($("plan"), { jobOf, START, ...P });
+Object.assign($("plan"), { jobOf, toml, START, ...P });
 S = readAddress(); fields(); $("job").hidden = false; hire(); ask();
 })();
