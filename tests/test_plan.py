@@ -172,6 +172,59 @@ def test_a_million_layouts_a_second(page):
     assert max(f["legal"]/f["ms"]*1e3 for f in found) > 1e6
 
 
+def test_whatever_is_typed_is_answered(page):
+    """A number of no use, in any field: the field is named, the note says what to write, and nothing is left of the last answer."""
+    for field, text, words in (("tokens", "", "is no number"), ("tokens", "lots", "is no number"), ("tokens", "1e99", "more than there is"), ("devices", "0", "is no number"),
+                               ("devices", "7.5", "whole number"), ("devices", "1e12", "At most 1,048,576"), ("batch", "-4", "is no number"), ("batch", "1e20", "sequences in a batch"),
+                               ("seq", "0.5", "whole number"), ("days", "soon", "no number of days"), ("price", "0", "no number of dollars"), ("share", "2", "above 0 and at most 1"),
+                               ("tp", "two", "whole numbers"), ("recompute", "1.5", "shares from 0 to 1"), ("restart", "-1 s", "is no time")):
+        got = page.evaluate(JOB, {"mtbf": "5 years", field: text})
+        assert got["wrong"] == field and words in got["note"], (field, text, got)
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('.stale')")
+    for field, text in (("price", "two"), ("tokens", "")):
+        page.fill(f"#cx-job [name={field}]", text)
+        page.wait_for_selector(f"#cx-job [name={field}][aria-invalid=true]")
+        assert page.inner_text("#cx-answer") == "" and page.is_hidden("#cx-found")
+        page.fill(f"#cx-job [name={field}]", "3")
+        page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('[aria-invalid]')")
+    page.evaluate("location.hash = '#model=gpt5&machine=moon&format=fp3&framework=nemo&devices=64&layout=a_b'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('.stale')")
+    assert page.input_value("#cx-job [name=model]") == "llama3-70b" and "model=llama3-70b" in page.url, "unknown names fall back, and the address says so"
+
+
+def test_a_keyboard_keeps_its_place(page):
+    """What redraws itself under the cursor keeps it."""
+    page.evaluate("location.hash = '#model=llama3-8b&machine=own&devices=64&batch=1M&seq=8192'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('.stale')")
+    page.select_option("#cx-job [name=device]", "own")
+    assert page.evaluate("document.activeElement.name") == "device"
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('your device') && !document.querySelector('.stale')")
+    page.focus("#cx-map [data-pick][aria-pressed=false]")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.matches('#cx-map [aria-pressed=true]')") and "layout=" in page.url
+    page.click("#cx-answer [data-pick]")
+    assert page.evaluate("document.activeElement.id") == "cx-answer" and "layout=" not in page.url
+    page.focus("#cx-sizes tr:not(.on) [data-devices]")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.name") == "devices"
+
+
+def test_the_printed_page_has_no_controls_and_clips_nothing(page):
+    page.evaluate("location.hash = '#model=llama3-8b&machine=own&devices=64&batch=1M&seq=8192&price=2'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('It costs') && !document.querySelector('.stale')")
+    page.emulate_media(media="print")
+    size = page.viewport_size
+    page.set_viewport_size(dict(width=700, height=900))
+    clipped = page.evaluate("""[...document.querySelectorAll('#cx-plan *')].filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 2
+        && getComputedStyle(e).overflowX !== 'visible').map(e => e.outerHTML.slice(0, 80))""")
+    hidden = ["details", ".yours", "#cx-copy", "[type=radio]", "[type=file]", "textarea"]
+    shown = [q for q in hidden if page.is_visible(f"#cx-plan {q} >> nth=0")]
+    page.emulate_media(media="screen")
+    page.set_viewport_size(size)
+    assert clipped == [] and shown == []
+
+
 def test_the_address_keeps_the_setting(page):
     page.evaluate("location.hash = '#model=mixtral-8x7b&machine=dgx-a100&devices=64&batch=1M&seq=4096&zero=1&price=2&days=900&start=2027-01-01'")
     page.wait_for_function("document.getElementById('cx-answer').textContent.includes('A100') && !document.querySelector('.stale')")

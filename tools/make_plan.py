@@ -148,11 +148,12 @@ def figures(cluster):
     raw, device = specs.read("links"), specs.read("accelerators")[cluster.device.key]
     if any(level.axes for level in cluster.levels) or len(cluster.levels) < 2:
         return None
-    given = dict(device=cluster.device.key, node=str(cluster.node), memory=device["memory"], bandwidth=device["bandwidth"])
+    given = dict(device=cluster.device.key, memory=device["memory"], bandwidth=device["bandwidth"])
+    given |= {f"{ours}_{f}": device.get(theirs, {}).get(f, "") for f in OWN_FORMATS
+              for ours, theirs in (("peak", "dense"), ("measured", "measured"))} | dict(node=str(cluster.node))
     for k, link in enumerate((cluster.inner, cluster.outer), 1):
         given |= {f"{name}{k}": raw[link.key][name] for name in ("alpha", "beta")}
-    return given | {f"{ours}_{f}": device.get(theirs, {}).get(f, "") for f in OWN_FORMATS
-                    for ours, theirs in (("peak", "dense"), ("measured", "measured"))}
+    return given
 
 
 def kinds():
@@ -184,8 +185,8 @@ def speed(device, format):
                 error=[error(kind_of(some[sparse], device, format)) for sparse in (False, True)])
 
 
-SIZES = dict(memory="memory", bandwidth="bandwidth", alpha1="time", beta1="bandwidth", alpha2="time", beta2="bandwidth",
-             **{f"{k}_{f}": "rate" for f in OWN_FORMATS for k in ("peak", "measured")})
+SIZES = dict(memory="memory", bandwidth="bandwidth", **{f"{k}_{f}": "rate" for f in OWN_FORMATS for k in ("peak", "measured")},
+             alpha1="time", beta1="bandwidth", alpha2="time", beta2="bandwidth")
 UNITS = {kind: {unit: factor for unit, (of, factor) in specs.UNITS.items() if of == kind} for kind in {*SIZES.values()}}
 
 

@@ -99,6 +99,7 @@ function jobOf(s) {
   if (m.wrong) return m;
   const n = num(s.devices), seq = num(s.seq), tokens = num(s.tokens), share = num(s.share);
   for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` }; else if (v > 1e24) return { wrong: k, note: "That is more than there is." };
+  for (const k of ["days", "price"]) if (s[k].trim() && !(num(s[k]) > 0 && num(s[k]) < 1e12)) return { wrong: k, note: `“${s[k]}” is no number of ${k === "days" ? "days; write 90" : "dollars; write 2.50"}, or leave it empty.` };
   for (const [k, v] of Object.entries({ devices: n, seq })) if (v % 1) return { wrong: k, note: "A whole number, please." };
   if (n > 2 ** 20) return { wrong: "devices", note: "At most 1,048,576 devices." };
   if (!(share > 0 && share <= 1)) return { wrong: "share", note: "The share of the memory is above 0 and at most 1." };
@@ -336,9 +337,10 @@ $("job").addEventListener("input", e => {
   else if (name === "machine") S.devices = count(Math.min(machineOf(S).devices || 1024, 1024));
   if (!formatsOf(S).includes(S.format)) S.format = "bf16";
   if (FIGURES.includes(name)) formats();
-  if (["model", "machine", "device"].includes(name)) { const open = $("job").querySelector("details").open; fields(); $("job").querySelector("details").open = open; }
-  if (["days", "start", "price"].includes(name)) { writeAddress(); if (R && R.found && R.found.best) { drawAnswer(R.l, R.p); drawSizes(); } return; }
-  if (!["mtbf", "checkpoint", "restart"].includes(name)) pick = "";
+  if (["model", "machine", "device"].includes(name)) { const open = $("job").querySelector("details").open; fields(); $("job").querySelector("details").open = open; $("job").elements[name].focus(); }
+  const after = ["days", "start", "price"].includes(name);
+  if (after && R && R.found && R.found.best && !jobOf(S).wrong) { writeAddress(); drawAnswer(R.l, R.p); drawSizes(); return; }
+  if (!after && !["mtbf", "checkpoint", "restart"].includes(name)) pick = "";
   clearTimeout(wait); wait = setTimeout(ask, e.target.tagName === "SELECT" ? 0 : 200);
 });
 const choose = id => { pick = id === idOf(R.found.best) ? "" : id; writeAddress(); draw(); };
@@ -346,8 +348,14 @@ $("plan").addEventListener("click", e => {
   const b = e.target.closest("[data-pick],[data-devices],[data-say],[data-failures]");
   if (!b) return;
   if ("failures" in b.dataset) { S.mtbf = D.mtbf; fields(); $("job").elements.mtbf.focus(); ask(); return; }
-  if ("devices" in b.dataset) { S.devices = count(+b.dataset.devices); pick = ""; fields(); ask(); } else if ("pick" in b.dataset) choose(b.dataset.pick);
-  if (b.closest(".map")) $("why").textContent = b.getAttribute("aria-label");
+  const map = b.closest(".map"), told = b.getAttribute("aria-label");
+  if ("devices" in b.dataset) { S.devices = count(+b.dataset.devices); pick = ""; fields(); ask(); $("job").elements.devices.focus(); }
+  else if ("pick" in b.dataset) {
+    const back = b.closest("#cx-cannot") ? $("framework") : $("answer");
+    choose(b.dataset.pick);
+    (map ? $("map").querySelector("[aria-pressed=true]") : back).focus();
+  }
+  if (map) $("why").textContent = told;
 });
 for (const type of ["pointerover", "focusin"]) $("map").addEventListener(type, e => { const b = e.target.closest("button"); if (b) $("why").textContent = b.getAttribute("aria-label"); });
 $("best").addEventListener("change", e => { choose(e.target.value); const on = $("best").querySelector("input:checked"); if (on) on.focus(); });
