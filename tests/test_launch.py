@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from capacity import Layout, cluster, model, plan
+from capacity import Layout, cluster, launch, model, plan
 from capacity.cli import main
 from capacity.legality import broken, letters
 from capacity.launch import DIALECTS, launch_options, option_names
@@ -23,7 +23,7 @@ def test_megatron_says_the_layout():
     words = text.replace("\\\n", " ").split()
     assert words[:7] == ["torchrun", "--nnodes", "8", "--nproc-per-node", "8", "pretrain_gpt.py", "--tensor-model-parallel-size"]
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in DIALECTS["megatron"].options:
+    for name in launch.DIALECTS["megatron"].options:
         flag = name in ("--sequence-parallel", "--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather", "--bf16", "--use-megatron-fsdp")
         parser.add_argument(name, **({"action": "store_true"} if flag else {}))
     said = vars(parser.parse_args(words[6:]))
@@ -72,6 +72,12 @@ def test_what_a_framework_cannot_do_is_refused(framework, change, words):
         launch_options(framework, LLAMA, MACHINE, replace(PIPED, **change), 8192)
 
 
+def test_one_reason_is_not_said_twice():
+    mixtral, one = model("mixtral-8x7b"), Layout(batch=256, dp=8, tp=4, cp=2, ep=8, zero=1, sequence_parallel=True)
+    with pytest.raises(ValueError, match="layout. Its FSDP2 shards [^.]*; there is no zero = 1[.]$"):
+        launch_options("torchtitan", mixtral, MACHINE, one, 8192)
+
+
 def test_two_of_anything_is_enough_to_be_said_or_refused():
     two = Layout(batch=512, dp=32, tp=2, zero=2)
     config = json.loads(launch_options("deepspeed", LLAMA, MACHINE, two, 8192))
@@ -86,7 +92,7 @@ def test_two_of_anything_is_enough_to_be_said_or_refused():
     assert "tensor_parallel" not in alone, "sequence parallelism of one tensor rank is none"
     assert "context-parallel-size 2" in launch_options("megatron", LLAMA, MACHINE, Layout(batch=512, dp=32, cp=2), 8192)
     assert launch_options("torchtitan", LLAMA, MACHINE, two, 8192).endswith(",")
-    for dialect in DIALECTS.values():
+    for dialect in launch.DIALECTS.values():
         for facts in (dialect.options, dialect.limits):
             with pytest.raises(TypeError, match="cannot be changed"):
                 facts["--x"] = ""
@@ -116,7 +122,7 @@ def test_every_name_that_is_printed_was_read_in_the_source(framework):
                 seen |= option_names(framework, launch_options(framework, shape, MACHINE, replace(lay, dp=lay.dp//lay.cp), 8192))
             except ValueError:
                 continue
-    assert seen == set(DIALECTS[framework].options)
+    assert seen == set(launch.DIALECTS[framework].options)
 
 
 def launched(framework):
@@ -171,7 +177,7 @@ def test_torchtitan_reads_back_the_layout():
 @pytest.mark.parametrize("framework", DIALECTS)
 def test_the_limits_are_those_of_the_framework(framework):
     """A value stands in the limits if and only if no even layout within the others' limits is refused for it."""
-    dialect, rng = DIALECTS[framework], random.Random(9)
+    dialect, rng = launch.DIALECTS[framework], random.Random(9)
     values = dict(zero=(0, 1, 2, 3), recompute=(0, 0.33, 1), pp=(1, 2, 4), cp=(1, 2), sequence_parallel=(False, True), ep=(1, 8))
     for knob, some in values.items():
         shape = model("mixtral-8x7b") if knob == "ep" else LLAMA
@@ -185,7 +191,7 @@ def test_the_limits_are_those_of_the_framework(framework):
                 q = letters(shape, devices=64, node=8, seq_len=8192, batch=512, dp=64//lay["tp"]//lay["pp"]//lay["cp"], microbatch=1, **lay)
                 refused += bool(broken(q, dialect.refuses))
             assert (refused == 0) == (value in dialect.limits.get(knob, some)), (knob, value, refused)
-    assert DIALECTS["deepspeed"].within() == "--pp 1 --cp 1 --ep 1 --recompute 0 --sequence-parallel no"
+    assert launch.DIALECTS["deepspeed"].within() == "--pp 1 --cp 1 --ep 1 --recompute 0 --sequence-parallel no"
 
 
 def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):
