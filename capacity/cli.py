@@ -215,7 +215,7 @@ def _emit(found, framework):
         print(*map(wrapped, said), sep="\n", file=sys.stderr)
         print(text)
         return 0
-    print(f"capacity: {refused} The {len(found.candidates)} best are all of this kind; search with {dialect.limits}", file=sys.stderr)
+    print(f"capacity: {refused} The {len(found.candidates)} best are all of this kind; search with {dialect.within()}", file=sys.stderr)
     return 1
 
 

@@ -3,87 +3,125 @@
     model_from_config("config.json")                   # or the dict that it holds: a Transformer
 
 Only families whose every parameter the Transformer counts; what else stands there (a vision tower, layers that predict
-further tokens, an indexer) is refused, or left out and said in `note`.
+further tokens, an indexer) is refused, or left out and said in `note`.  What a family says is a table of expressions of
+its fields, which prints as JavaScript too: a page reads the same files.
 """
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from .specs import pick
+from .algebra import where
+from .legality import Rule
+from .specs import Facts, pick
+from .tape import Namespace, arrow, inputs
 from .transformer import Experts, Latent, Transformer
 
-DENSE = dict(layers="num_hidden_layers", hidden="hidden_size", heads="num_attention_heads", ffn="intermediate_size", vocab="vocab_size")
+DENSE = Facts(layers="num_hidden_layers", hidden="hidden_size", heads="num_attention_heads", ffn="intermediate_size", vocab="vocab_size")
+TEXTS = "topk_method",                              # fields that are no numbers
+FURTHER = "num_nextn_predict_layers", "num_mtp_modules"
+NOTES = "Only the text model.", "Without the layers that predict further tokens."
+SAYS = Facts(                                       # of q: field, value, known, family, missing
+    missing=lambda q: f"{q.missing} missing; a {q.family} has no shape without",
+    absent=lambda q: f"{q.field} is missing; a {q.family} has no shape without",
+    whole=lambda q: f"{q.field} = {q.value}; allowed: a whole number, at least 1",
+    number=lambda q: f"{q.field} = {q.value}; allowed: a whole number",
+    other=lambda q: f"{q.field} = {q.value}; allowed: {q.known}")
 
 
-def _plain(c):
-    if bool(c.get("attention_bias")) != bool(c.get("mlp_bias")):
-        raise ValueError("attention_bias and mlp_bias differ; allowed: both, or neither")
-    return dict(bias=int(bool(c.get("mlp_bias"))))
+HEADS = Rule("heads", lambda q: (q.head_dim > 0) | (q.hidden_size >= q.num_attention_heads),
+             lambda q: f"hidden_size = {q.hidden_size}; allowed: at least num_attention_heads = {q.num_attention_heads}")
 
 
-def _qwen2(c):
-    return dict(qkv_bias=1)
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """What the config.json of a family says.
+
+    shape    q, whose attributes are its fields as numbers, 0 where one is missing -> {letter: expression}, the letters of
+             Transformer and Latent, and those of Experts behind `experts_`
+    needs    fields without which the shape is unknown
+    allowed  {field: the only value that is counted}
+    rules    Rules that its fields keep
+    """
+    shape: Callable
+    needs: tuple = ()
+    allowed: Mapping = field(default_factory=Facts)
+    rules: tuple = ()
+
+    def letters(self, q):
+        """All letters of the shape, those of every family first."""
+        return _common(q) | self.shape(q)
+
+    def optional(self):
+        """Numbers that shape and rules read, and that may be missing."""
+        said = [*self.letters(Namespace()).values(), *(rule.holds(Namespace()) for rule in self.rules)]
+        return sorted(set().union(*(inputs(x) for x in said if not isinstance(x, int))) - {*DENSE.values(), *self.needs, *TEXTS})
 
 
-def _head_norms(c):
+def _common(q):
+    return {ours: getattr(q, theirs) for ours, theirs in DENSE.items()} | dict(
+        kv_heads=where(q.num_key_value_heads > 0, q.num_key_value_heads, q.num_attention_heads), head_dim=_head_dim(q),
+        tied=(q.tie_word_embeddings > 0)*1, context=q.max_position_embeddings*1)
+
+
+def _head_dim(q):
+    return where(q.head_dim > 0, q.head_dim, q.hidden_size//q.num_attention_heads)
+
+
+def _experts(q, count, ffn):
+    return dict(experts_count=getattr(q, count), experts_active=q.num_experts_per_tok, experts_ffn=getattr(q, ffn))
+
+
+def _mixtral(q):
+    return _experts(q, "num_local_experts", "intermediate_size")
+
+
+def _head_norms(q):
     """One norm over a query head, one over a key head."""
-    _refuse(c, attention_bias=False)
-    return dict(head_norm=2*_head_dim(c))
+    return dict(head_norm=2*_head_dim(q))
 
 
-def _mixtral(c):
-    return dict(experts=Experts(count=_of(c, "num_local_experts"), active=_of(c, "num_experts_per_tok"), ffn=_of(c, "intermediate_size")))
+def _deepseek(q):
+    return _experts(q, "n_routed_experts", "moe_intermediate_size") | dict(
+        head_dim=q.v_head_dim, experts_shared=q.n_shared_experts*1, experts_dense=q.first_k_dense_replace*1,
+        experts_bias=(q.topk_method == "noaux_tc")*1, q_rank=q.q_lora_rank, kv_rank=q.kv_lora_rank, rope=q.qk_rope_head_dim)
 
 
-def _qwen3_moe(c):
-    _refuse(c, decoder_sparse_step=1, mlp_only_layers=[])
-    return _head_norms(c) | dict(experts=Experts(count=_of(c, "num_experts"), active=_of(c, "num_experts_per_tok"),
-                                                 ffn=_of(c, "moe_intermediate_size")))
-
-
-def _deepseek(c):
-    _refuse(c, attention_bias=False, moe_layer_freq=1, index_n_heads=None)
-    rope, wide = _of(c, "qk_rope_head_dim"), _of(c, "v_head_dim")
-    if _of(c, "qk_nope_head_dim") != wide:
-        raise ValueError(f"qk_nope_head_dim = {c['qk_nope_head_dim']!r}; allowed: v_head_dim = {wide}")
-    experts = Experts(count=_of(c, "n_routed_experts"), active=_of(c, "num_experts_per_tok"), ffn=_of(c, "moe_intermediate_size"),
-                      shared=c.get("n_shared_experts") or 0, dense=c.get("first_k_dense_replace", 0),
-                      bias=int(c.get("topk_method") == "noaux_tc"))
-    return dict(head_dim=wide, experts=experts, latent=Latent(q_rank=_of(c, "q_lora_rank"), kv_rank=_of(c, "kv_lora_rank"), rope=rope))
-
-
-def _gpt_oss(c):
+def _gpt_oss(q):
     """Biases everywhere: of an expert beside the router's, of the output of attention beside a sink for each head."""
-    hidden, ffn = _of(c, "hidden_size"), _of(c, "intermediate_size")
-    return dict(qkv_bias=1, head_norm=_of(c, "num_attention_heads") + hidden, experts=Experts(
-        count=_of(c, "num_local_experts"), active=_of(c, "num_experts_per_tok"), ffn=ffn, bias=1 + 2*ffn + hidden))
+    return _mixtral(q) | dict(qkv_bias=1, head_norm=q.num_attention_heads + q.hidden_size,
+                              experts_bias=1 + 2*q.intermediate_size + q.hidden_size)
 
 
-def _minimax(c):
+def _minimax(q):
     """Norms over all queries and over all keys of a token."""
-    _refuse(c, use_qk_norm=True, qk_norm_type="per_layer", shared_intermediate_size=0)
-    both = (_of(c, "num_attention_heads") + _of(c, "num_key_value_heads"))*_head_dim(c)
-    return dict(head_norm=both, experts=Experts(count=_of(c, "num_local_experts"), active=_of(c, "num_experts_per_tok"),
-                                                ffn=_of(c, "intermediate_size"), bias=int(bool(c.get("use_routing_bias")))))
+    return _mixtral(q) | dict(head_norm=(q.num_attention_heads + q.num_key_value_heads)*_head_dim(q),
+                              experts_bias=(q.use_routing_bias > 0)*1)
 
 
-def _gemma(c):
-    _refuse(c, attention_bias=False)
-    return dict(tied=1)
-
-
-def _gemma2(c):
-    return _gemma(c) | dict(norms=4)
-
-
-def _gemma3(c):
-    return _gemma2(c) | dict(head_norm=2*_head_dim(c))
-
-
-FAMILIES = dict(llama=_plain, mistral=_plain, qwen2=_qwen2, qwen3=_head_norms, qwen3_moe=_qwen3_moe, mixtral=_mixtral,
-                deepseek_v2=_deepseek, deepseek_v3=_deepseek, kimi_k2=_deepseek, gpt_oss=_gpt_oss, minimax_m2=_minimax, gemma=_gemma,
-                gemma2=_gemma2, gemma3_text=_gemma3)
+_UNBIASED = Facts(attention_bias=False)
+_ROUTED = "num_experts_per_tok", "num_local_experts"
+_LLAMA = Family(shape=lambda q: dict(bias=(q.mlp_bias > 0)*1), rules=(
+    Rule("biases", lambda q: (q.attention_bias > 0) == (q.mlp_bias > 0),
+         lambda q: "attention_bias and mlp_bias differ; allowed: both, or neither"),))
+_DEEPSEEK = Family(
+    shape=_deepseek, needs=("qk_rope_head_dim", "v_head_dim", "qk_nope_head_dim", "n_routed_experts", "num_experts_per_tok",
+                            "moe_intermediate_size", "q_lora_rank", "kv_lora_rank"),
+    allowed=Facts(attention_bias=False, moe_layer_freq=1, index_n_heads=None), rules=(
+        Rule("heads", lambda q: q.qk_nope_head_dim == q.v_head_dim,
+             lambda q: f"qk_nope_head_dim = {q.qk_nope_head_dim}; allowed: v_head_dim = {q.v_head_dim}"),))
+FAMILIES = Facts(
+    llama=_LLAMA, mistral=_LLAMA, qwen2=Family(shape=lambda q: dict(qkv_bias=1)), qwen3=Family(shape=_head_norms, allowed=_UNBIASED),
+    qwen3_moe=Family(shape=lambda q: _head_norms(q) | _experts(q, "num_experts", "moe_intermediate_size"),
+                     needs=("num_experts", "num_experts_per_tok", "moe_intermediate_size"),
+                     allowed=Facts(decoder_sparse_step=1, mlp_only_layers=[], attention_bias=False)),
+    mixtral=Family(shape=_mixtral, needs=_ROUTED), deepseek_v2=_DEEPSEEK, deepseek_v3=_DEEPSEEK, kimi_k2=_DEEPSEEK,
+    gpt_oss=Family(shape=_gpt_oss, needs=_ROUTED),
+    minimax_m2=Family(shape=_minimax, needs=(*_ROUTED, "num_key_value_heads"),
+                      allowed=Facts(use_qk_norm=True, qk_norm_type="per_layer", shared_intermediate_size=0)),
+    gemma=Family(shape=lambda q: dict(tied=1), allowed=_UNBIASED), gemma2=Family(shape=lambda q: dict(tied=1, norms=4), allowed=_UNBIASED),
+    gemma3_text=Family(shape=lambda q: _head_norms(q) | dict(tied=1, norms=4), allowed=_UNBIASED))
 
 
 def model_from_config(config, name=""):
@@ -105,49 +143,75 @@ def model_from_config(config, name=""):
             raise ValueError(f"{where}: allowed: the fields of a model, as config.json has them")
     notes = []
     if isinstance(config.get("text_config"), Mapping):
-        notes.append("Only the text model.")
+        notes.append(NOTES[0])
         config = config["text_config"]
-    family = config.get("model_type")
-    missing = [field for field in DENSE.values() if field not in config]
-    if family not in FAMILIES:
-        lacks = f"; {', '.join(missing)} missing" if missing else ""
-        try:
-            pick(FAMILIES, family, "model_type")
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}{lacks}") from None
-    if missing:
-        raise ValueError(f"{where}: {', '.join(missing)} missing; a {family} has no shape without")
-    if config.get("num_nextn_predict_layers") or config.get("num_mtp_modules"):
-        notes.append("Without the layers that predict further tokens.")
-    shape = {ours: _of(config, theirs) for ours, theirs in DENSE.items()} | dict(
-        kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"], tied=int(bool(config.get("tie_word_embeddings"))),
-        context=config.get("max_position_embeddings"), note=" ".join(notes))
+    if any(map(config.get, FURTHER)):
+        notes.append(NOTES[1])
     try:
-        own = FAMILIES[family](config)
-        shape |= dict(head_dim=own.pop("head_dim", None) or _head_dim(config)) | own
+        shape = _shape(config)
+        experts = {f.name: shape.pop(f"experts_{f.name}") for f in fields(Experts) if f"experts_{f.name}" in shape}
+        latent = {f.name: shape.pop(f.name) for f in fields(Latent) if f.name in shape}
+        return Transformer(name=name or _name(where, config), note=" ".join(notes), **shape | dict(
+            context=shape["context"] or None, experts=Experts(**experts) if experts else None, latent=Latent(**latent) if latent else None))
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-    return Transformer(name=name or _name(where, config), **shape)
 
 
-def _head_dim(c):
-    return c.get("head_dim") or _of(c, "hidden_size")//_of(c, "num_attention_heads")
+def _shape(config):
+    """{letter: number}; ValueError for what is missing, or cannot be counted."""
+    name = config.get("model_type")
+    missing = [key for key in DENSE.values() if key not in config]
+    try:
+        family = pick(FAMILIES, name, "model_type")
+    except ValueError as error:
+        raise ValueError(f"{error}; {', '.join(missing)} missing" if missing else str(error)) from None
+
+    def refuse(what, **words):
+        raise ValueError(SAYS[what](_Fields(words | {"family": name})))
+    if missing:
+        refuse("missing", missing=", ".join(missing))
+    for key, value in family.allowed.items():
+        if config.get(key, value) not in (value, None):
+            refuse("other", field=key, value=repr(config[key]), known=repr(value))
+    for key in (*DENSE.values(), *family.needs):
+        if key not in config:
+            refuse("absent", field=key)
+        if type(config[key]) is not int or config[key] < 1:
+            refuse("whole", field=key, value=repr(config[key]))
+    for key in family.optional():
+        if type(x := config.get(key)) not in (int, bool, type(None)) or (x or 0) < 0:
+            refuse("number", field=key, value=repr(x))
+    q = _Fields(config)
+    if wrong := [rule.sentence(q) for rule in (HEADS, *family.rules) if not rule.holds(q)]:
+        raise ValueError(wrong[0])
+    return family.letters(q)
 
 
-def _of(c, field):
-    """A count of the config; ValueError, naming it, where it is missing or none."""
-    if field not in c:
-        raise ValueError(f"{field} is missing; a {c.get('model_type')} has no shape without")
-    if type(c[field]) is not int or c[field] < 1:
-        raise ValueError(f"{field} = {c[field]!r}; allowed: a whole number, at least 1")
-    return c[field]
+class _Fields:
+    """The fields of a config as attributes: True is 1, and what is missing 0."""
+
+    def __init__(self, config):
+        self._config = config
+
+    def __getattr__(self, name):
+        x = self._config.get(name) or 0
+        return int(x) if isinstance(x, bool) else x
 
 
-def _refuse(c, **allowed):
-    """ValueError for a field that is there with another value than the one that is counted."""
-    for field, value in allowed.items():
-        if c.get(field, value) not in (value, None):
-            raise ValueError(f"{field} = {c[field]!r}; allowed: {value!r}")
+def javascript():
+    """FAMILIES, and what else of this module a page needs to read a config.json, as JavaScript."""
+    def shape(of):
+        return f"q=>({{{','.join(f'{k}:{x!s}' for k, x in of(Namespace('q.')).items())}}})"
+
+    def one(family):
+        needs, allowed, optional = map(json.dumps, (family.needs, family.allowed, family.optional()))
+        return (f"{{needs:{needs},allowed:{allowed},optional:{optional},"
+                f"rules:[{','.join(rule.javascript() for rule in (HEADS, *family.rules))}],shape:{shape(family.shape)}}}")
+    constants = dict(DENSE=list(DENSE.values()), TEXTS=TEXTS, FURTHER=FURTHER, NOTES=NOTES)
+    said = ",".join(f"{k}:{arrow(says)}" for k, says in SAYS.items())
+    known = ",".join(f"{name}:{one(family)}" for name, family in FAMILIES.items())
+    return (f"const COMMON={shape(_common)},FAMILIES={{{known}}},SAYS={{{said}}},"
+            + ",".join(f"{k}={json.dumps(x)}" for k, x in constants.items()) + ";\n")
 
 
 def _name(where, config):

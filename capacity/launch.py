@@ -4,14 +4,27 @@
 
 The names were read in the sources named in `DIALECTS`; an option that stands there is spelled as there, and none is
 printed that does not.  What data-parallel ranks are is what the other degrees leave, in all three.
+
+A refusal is a Rule of the layout's letters, an option a `Line` of them; both print as JavaScript too, as the rules of
+`capacity.legality` do, and for the same reason.
 """
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from .algebra import floor, where
+from .legality import Rule, broken, letters
 from .specs import Facts, pick
+from .tape import arrow
 
-FULL = 1                                    # share of recomputation of a layer that is done again as a whole
+WIDTH = 76                                  # characters of a line of words, before the backslash
+
+
+@dataclass(frozen=True)
+class Line:
+    """A piece of what is printed, about q, and when it is printed."""
+    says: Callable
+    when: Callable = lambda q: True
 
 
 @dataclass(frozen=True)
@@ -20,18 +33,39 @@ class Dialect:
 
     repository, commit, date   the source that was read
     options   {name: file in which it is defined}; of Megatron-LM many options are made from the fields of a dataclass
-    refuses   (model, cluster, layout, seq_len) -> sentences: what it cannot do
-    prints    the same arguments -> the text, for a layout that is not refused
-    limits    limits of `plan` within which it can do everything, as options of `capacity plan`
+    shell     True where the lines are words of one command
+    refuses   Rules that hold of what it can do
+    lines     Lines: the text, for a layout that is not refused
+    limits    limits of `plan` within which it can do everything, or nearly
     """
     name: str
     repository: str
     commit: str
     date: str
-    options: dict
-    refuses: Callable
-    prints: Callable
-    limits: str
+    options: Mapping
+    shell: bool
+    refuses: tuple
+    lines: tuple
+    limits: Mapping
+
+    def text(self, q):
+        """What is printed for the letters of a layout."""
+        said = [line.says(q) for line in self.lines if line.when(q)]
+        if not self.shell:
+            return "\n".join(said)
+        first, *words = " ".join(said).split(" ")
+        rows = [first]
+        for word in words:
+            if word.startswith("--") and len(rows[-1]) + len(word) > WIDTH:
+                rows.append("   ")
+            rows[-1] += " " + word
+        return " \\\n".join(rows)
+
+    def within(self):
+        """The limits as options of `capacity plan`."""
+        def value(x):
+            return ("yes" if x else "no") if isinstance(x, bool) else str(x)
+        return " ".join(f"--{name.replace('_', '-')} {','.join(map(value, some))}" for name, some in self.limits.items())
 
 
 def launch_options(framework, model, cluster, layout, seq_len):
@@ -43,9 +77,20 @@ def launch_options(framework, model, cluster, layout, seq_len):
     dialect = pick(DIALECTS, framework, "framework")
     if wrong := layout.check(model, cluster, seq_len):
         raise ValueError(" ".join(wrong))
-    if reasons := tuple(dialect.refuses(model, cluster, layout, seq_len)):
+    q = letters(model, devices=cluster.devices, node=cluster.node, seq_len=seq_len, **vars(layout))
+    if reasons := broken(q, dialect.refuses):
         raise ValueError(f"{dialect.name} cannot run this layout. {' '.join(reasons)}")
-    return dialect.prints(model, cluster, layout, seq_len)
+    return dialect.text(q)
+
+
+def javascript():
+    """DIALECTS as JavaScript: {framework: {name, source, shell, refuses: [{holds, sentence}], lines: [{says, when}]}}, and WIDTH."""
+    def said(d):
+        lines = ",".join(f"{{says:{arrow(line.says)},when:{arrow(line.when)}}}" for line in d.lines)
+        source = f"{d.repository} {d.commit} of {d.date}"
+        return (f"{{name:{json.dumps(d.name)},source:{json.dumps(source)},shell:{int(d.shell)},"
+                f"refuses:[{','.join(r.javascript() for r in d.refuses)}],lines:[{lines}]}}")
+    return f"const WIDTH={WIDTH},DIALECTS={{{','.join(f'{key}:{said(d)}' for key, d in DIALECTS.items())}}};\n"
 
 
 def option_names(framework, text):
@@ -60,117 +105,96 @@ def option_names(framework, text):
     return {word for word in words if word.startswith("--")} - {"--nnodes", "--nproc-per-node"}
 
 
-def _even(model, lay):
-    if model.layers % (lay.pp*lay.chunks):
-        yield (f"{model.layers} layers do not divide into pp*chunks = {lay.pp*lay.chunks} equal pieces, and an uneven split needs a "
-               "description of its own.")
+def _pieces(q):
+    return q.pp*q.chunks
 
 
-def _torchrun(cluster):
-    return f"torchrun --nnodes {cluster.nodes} --nproc-per-node {cluster.node}" if cluster.devices > cluster.node \
-        else f"torchrun --nproc-per-node {cluster.devices}"
+def _again(q):
+    return q.recompute*q.layers/_pieces(q)
 
 
-# ---- Megatron-LM -----------------------------------------------------------------------------
-def _megatron_refuses(model, cluster, lay, seq_len):
-    yield from _even(model, lay)
-    if lay.zero >= 2 and lay.pp > 1:
-        yield f"zero = {lay.zero} is Megatron-FSDP, which none of its tests runs under a pipeline; pp is {lay.pp}."
-    if lay.recompute not in (0, FULL) and (lay.recompute*model.layers/(lay.pp*lay.chunks)) % 1:
-        yield (f"recompute = {lay.recompute} of {model.layers/(lay.pp*lay.chunks):g} layers in a piece is no whole number of layers.")
-    if model.experts and lay.tp > 1 and not lay.sequence_parallel:
-        yield "With experts and tensor parallelism it wants sequence parallelism."
+EVEN = Rule("even", lambda q: q.layers % _pieces(q) == 0,
+            lambda q: f"{q.layers} layers do not divide into pp*chunks = {_pieces(q)} equal pieces, and an uneven split needs a "
+                      "description of its own.")
 
+MEGATRON = (
+    EVEN,
+    Rule("fsdp", lambda q: (q.zero < 2) | (q.pp == 1),
+         lambda q: f"zero = {q.zero} is Megatron-FSDP, which none of its tests runs under a pipeline; pp is {q.pp}."),
+    Rule("whole", lambda q: (q.recompute == 0) | (q.recompute == 1) | (_again(q) % 1 == 0),
+         lambda q: f"recompute = {q.recompute} of {q.layers/_pieces(q):g} layers in a piece is no whole number of layers."),
+    Rule("shared", lambda q: (q.experts == 0) | (q.tp == 1) | (q.sequence_parallel > 0),
+         lambda q: "With experts and tensor parallelism it wants sequence parallelism.")), (
+    Line(lambda q: "torchrun"),
+    Line(lambda q: f"--nnodes {q.devices//q.node}", lambda q: q.devices > q.node),
+    Line(lambda q: f"--nproc-per-node {where(q.devices > q.node, q.node, q.devices)} pretrain_gpt.py"),
+    Line(lambda q: f"--tensor-model-parallel-size {q.tp}"),
+    Line(lambda q: "--sequence-parallel", lambda q: (q.sequence_parallel > 0) & (q.tp > 1)),
+    Line(lambda q: f"--pipeline-model-parallel-size {q.pp}"),
+    Line(lambda q: f"--num-virtual-stages-per-pipeline-rank {q.chunks}", lambda q: q.chunks > 1),
+    Line(lambda q: f"--context-parallel-size {q.cp}", lambda q: q.cp > 1),
+    Line(lambda q: f"--expert-model-parallel-size {q.ep} --expert-tensor-parallel-size 1", lambda q: q.experts > 0),
+    Line(lambda q: f"--micro-batch-size {q.microbatch} --global-batch-size {q.batch}"),
+    Line(lambda q: f"--seq-length {q.seq_len} --max-position-embeddings {q.seq_len} --bf16 --overlap-grad-reduce"),
+    Line(lambda q: "--use-distributed-optimizer --overlap-param-gather", lambda q: q.zero > 0),
+    Line(lambda q: "--use-megatron-fsdp --data-parallel-sharding-strategy", lambda q: q.zero > 1),
+    Line(lambda q: "optim_grads", lambda q: q.zero == 2),
+    Line(lambda q: "optim_grads_params", lambda q: q.zero == 3),
+    Line(lambda q: "--ckpt-format fsdp_dtensor", lambda q: q.zero > 1),
+    Line(lambda q: "--recompute-granularity full --recompute-method", lambda q: q.recompute > 0),
+    Line(lambda q: "uniform --recompute-num-layers 1", lambda q: q.recompute == 1),
+    Line(lambda q: f"block --recompute-num-layers {floor(_again(q))}", lambda q: (q.recompute > 0) & (q.recompute < 1)))
 
-def _megatron(model, cluster, lay, seq_len):
-    words = ["--tensor-model-parallel-size", lay.tp, *["--sequence-parallel"]*(lay.sequence_parallel and lay.tp > 1),
-             "--pipeline-model-parallel-size", lay.pp, *(["--num-virtual-stages-per-pipeline-rank", lay.chunks] if lay.chunks > 1 else []),
-             *(["--context-parallel-size", lay.cp] if lay.cp > 1 else []),
-             *(["--expert-model-parallel-size", lay.ep, "--expert-tensor-parallel-size", 1] if model.experts else []),
-             "--micro-batch-size", lay.microbatch, "--global-batch-size", lay.batch,
-             "--seq-length", seq_len, "--max-position-embeddings", seq_len, "--bf16", "--overlap-grad-reduce"]
-    if lay.zero:
-        words += ["--use-distributed-optimizer", "--overlap-param-gather"]
-    if lay.zero >= 2:
-        words += ["--use-megatron-fsdp", "--data-parallel-sharding-strategy", {2: "optim_grads", 3: "optim_grads_params"}[lay.zero],
-                  "--ckpt-format", "fsdp_dtensor"]
-    if lay.recompute:
-        layers = 1 if lay.recompute == FULL else int(lay.recompute*model.layers/(lay.pp*lay.chunks))
-        words += ["--recompute-granularity", "full", "--recompute-method", "uniform" if lay.recompute == FULL else "block",
-                  "--recompute-num-layers", layers]
-    lines, line = [], _torchrun(cluster) + " pretrain_gpt.py"
-    for word in map(str, words):
-        if word.startswith("--") and len(line) + len(word) > 76:
-            lines.append(line)
-            line = "   "
-        line += " " + word
-    return " \\\n".join([*lines, line])
+TORCHTITAN = (
+    EVEN,
+    Rule("fsdp", lambda q: q.zero != 1,
+         lambda q: "Its FSDP2 shards gradients or weights besides the optimizer state; there is no zero = 1."),
+    Rule("context", lambda q: (q.zero > 0) | (q.cp == 1),
+         lambda q: f"Context-parallel ranks share the weights in its FSDP2; with cp = {q.cp} there is no zero = 0."),
+    Rule("experts", lambda q: (q.zero > 0) | (q.ep == 1),
+         lambda q: f"Expert-parallel ranks come from those that shard; with zero = 0 there is no ep = {q.ep}."),
+    Rule("whole", lambda q: (q.recompute == 0) | (q.recompute == 1),
+         lambda q: f"It recomputes whole models or chosen operations, not recompute = {q.recompute} of the layers.")), (
+    Line(lambda q: "parallelism=ParallelismConfig("),
+    Line(lambda q: f"    data_parallel_replicate_degree={where(q.zero > 0, 1, q.dp)},"),
+    Line(lambda q: f"    data_parallel_shard_degree={where(q.zero > 0, q.dp, 1)},"),
+    Line(lambda q: '    fsdp_reshard_after_forward="always",', lambda q: q.zero == 3),
+    Line(lambda q: '    fsdp_reshard_after_forward="never",', lambda q: q.zero == 2),
+    Line(lambda q: f"    tensor_parallel_degree={q.tp},"),
+    Line(lambda q: "    enable_sequence_parallel=True,", lambda q: (q.tp > 1) & (q.sequence_parallel > 0)),
+    Line(lambda q: "    enable_sequence_parallel=False,", lambda q: (q.tp > 1) & (q.sequence_parallel == 0)),
+    Line(lambda q: f"    context_parallel_degree={q.cp},", lambda q: q.cp > 1),
+    Line(lambda q: f"    pipeline_parallel_degree={q.pp},", lambda q: q.pp > 1),
+    Line(lambda q: '    pipeline_parallel_schedule="Interleaved1F1B",', lambda q: q.chunks > 1),
+    Line(lambda q: '    pipeline_parallel_schedule="1F1B",', lambda q: (q.pp > 1) & (q.chunks == 1)),
+    Line(lambda q: f"    pipeline_parallel_layers_per_stage={q.layers//_pieces(q)},\n"
+                   "    pipeline_parallel_first_stage_less_layers=0,\n    pipeline_parallel_last_stage_less_layers=0,\n"
+                   f"    num_pp_microbatches={q.batch//(q.dp*q.microbatch)},", lambda q: q.pp > 1),
+    Line(lambda q: f"    expert_parallel_degree={q.ep},", lambda q: q.experts > 0),
+    Line(lambda q: "),\ntraining=TrainingConfig("),
+    Line(lambda q: f"    num_tokens_per_microbatch_per_dp_rank={q.microbatch*q.seq_len},"),
+    Line(lambda q: f"    num_tokens_per_train_step={q.batch*q.seq_len},"),
+    Line(lambda q: f"    max_context_length={q.seq_len},\n),"),
+    Line(lambda q: "activation_checkpoint=FullAC.Config(),", lambda q: q.recompute > 0),
+    Line(lambda q: "activation_checkpoint=None,", lambda q: q.recompute == 0))
 
-
-# ---- torchtitan ------------------------------------------------------------------------------
-def _torchtitan_refuses(model, cluster, lay, seq_len):
-    yield from _even(model, lay)
-    if lay.zero == 1:
-        yield "Its FSDP2 shards gradients or weights besides the optimizer state; there is no zero = 1."
-    if lay.zero == 0 and lay.cp > 1:
-        yield f"Context-parallel ranks share the weights in its FSDP2; with cp = {lay.cp} there is no zero = 0."
-    if lay.zero == 0 and lay.ep > 1:
-        yield f"Expert-parallel ranks come from those that shard; with zero = 0 there is no ep = {lay.ep}."
-    if lay.recompute not in (0, FULL):
-        yield f"It recomputes whole models or chosen operations, not recompute = {lay.recompute} of the layers."
-
-
-def _torchtitan(model, cluster, lay, seq_len):
-    sharded = lay.zero > 0
-    parallel = dict(data_parallel_replicate_degree=1 if sharded else lay.dp, data_parallel_shard_degree=lay.dp if sharded else 1)
-    if sharded:
-        parallel["fsdp_reshard_after_forward"] = "always" if lay.zero == 3 else "never"
-    parallel["tensor_parallel_degree"] = lay.tp
-    if lay.tp > 1:
-        parallel["enable_sequence_parallel"] = lay.sequence_parallel
-    if lay.cp > 1:
-        parallel["context_parallel_degree"] = lay.cp
-    if lay.pp > 1:
-        parallel |= dict(pipeline_parallel_degree=lay.pp, pipeline_parallel_schedule="Interleaved1F1B" if lay.chunks > 1 else "1F1B",
-                         pipeline_parallel_layers_per_stage=model.layers//(lay.pp*lay.chunks),
-                         pipeline_parallel_first_stage_less_layers=0, pipeline_parallel_last_stage_less_layers=0,
-                         num_pp_microbatches=int(lay.microbatches))
-    if model.experts:
-        parallel["expert_parallel_degree"] = lay.ep
-    training = dict(num_tokens_per_microbatch_per_dp_rank=lay.microbatch*seq_len, num_tokens_per_train_step=lay.batch*seq_len,
-                    max_context_length=seq_len)
-
-    def call(name, arguments):
-        return f"{name}(\n" + "".join(f"    {k}={json.dumps(v) if isinstance(v, str) else v},\n" for k, v in arguments.items()) + ")"
-    again = "activation_checkpoint=FullAC.Config()" if lay.recompute else "activation_checkpoint=None"
-    return "\n".join([f"parallelism={call('ParallelismConfig', parallel)},", f"training={call('TrainingConfig', training)},", again + ","])
-
-
-# ---- DeepSpeed -------------------------------------------------------------------------------
-def _deepspeed_refuses(model, cluster, lay, seq_len):
-    if lay.pp > 1:
-        yield f"Its pipeline is a Python class, PipelineModule, and no option; pp is {lay.pp}."
-    if lay.chunks > 1:
-        yield "It has no interleaved schedule."
-    if lay.cp > 1:
-        yield f"Its sequence parallelism exchanges heads for positions and gathers no keys and values; cp is {lay.cp}."
-    if lay.ep > 1:
-        yield f"Expert-parallel ranks are arguments of its MoE layer; ep is {lay.ep}."
-    if lay.sequence_parallel and lay.tp > 1:
-        yield "Its tensor parallelism has no option for sequence parallelism."
-    if lay.recompute:
-        yield f"What is recomputed, the model decides: it has no option for recompute = {lay.recompute}."
-
-
-def _deepspeed(model, cluster, lay, seq_len):
-    config = dict(train_micro_batch_size_per_gpu=lay.microbatch, gradient_accumulation_steps=int(lay.microbatches))
-    if lay.tp == 1:                                         # with AutoTP and no mpu, it multiplies these two by all devices
-        config["train_batch_size"] = lay.batch
-    config |= dict(bf16=dict(enabled=True), zero_optimization=dict(stage=lay.zero, overlap_comm=True))
-    if lay.tp > 1:
-        config["tensor_parallel"] = dict(autotp_size=lay.tp)
-    return json.dumps(config, indent=2)
-
+DEEPSPEED = (
+    Rule("pipeline", lambda q: q.pp == 1, lambda q: f"Its pipeline is a Python class, PipelineModule, and no option; pp is {q.pp}."),
+    Rule("interleave", lambda q: q.chunks == 1, lambda q: "It has no interleaved schedule."),
+    Rule("context", lambda q: q.cp == 1,
+         lambda q: f"Its sequence parallelism exchanges heads for positions and gathers no keys and values; cp is {q.cp}."),
+    Rule("experts", lambda q: q.ep == 1, lambda q: f"Expert-parallel ranks are arguments of its MoE layer; ep is {q.ep}."),
+    Rule("shared", lambda q: (q.sequence_parallel == 0) | (q.tp == 1),
+         lambda q: "Its tensor parallelism has no option for sequence parallelism."),
+    Rule("whole", lambda q: q.recompute == 0,
+         lambda q: f"What is recomputed, the model decides: it has no option for recompute = {q.recompute}.")), (
+    Line(lambda q: f'{{\n  "train_micro_batch_size_per_gpu": {q.microbatch},'),
+    Line(lambda q: f'  "gradient_accumulation_steps": {q.batch//(q.dp*q.microbatch)},'),
+    # with AutoTP and no mpu, it multiplies these two by all devices
+    Line(lambda q: f'  "train_batch_size": {q.batch},', lambda q: q.tp == 1),
+    Line(lambda q: f'  "tensor_parallel": {{"autotp_size": {q.tp}}},', lambda q: q.tp > 1),
+    Line(lambda q: '  "bf16": {"enabled": true},'),
+    Line(lambda q: f'  "zero_optimization": {{"stage": {q.zero}, "overlap_comm": true}}\n}}'))
 
 # Names, and where they are defined. Megatron-LM: `--a-b` is the field `a_b` of the dataclass, where the file is no arguments.py.
 DIALECTS = Facts(
@@ -185,7 +209,7 @@ DIALECTS = Facts(
         "--use-megatron-fsdp": "megatron/training/config/common_config.py",
         **dict.fromkeys(["--recompute-granularity", "--recompute-method", "--recompute-num-layers"],
                         "megatron/core/transformer/transformer_config.py")}),
-        _megatron_refuses, _megatron, "--zero 0,1 --recompute 0,1"),
+        True, *MEGATRON, Facts(zero=(0, 1), recompute=(0, 1))),
     torchtitan=Dialect("torchtitan", "pytorch/torchtitan", "b5bcd76c", "2026-08-21", Facts({
         **dict.fromkeys(["ParallelismConfig", "TrainingConfig", "data_parallel_replicate_degree", "data_parallel_shard_degree",
                          "fsdp_reshard_after_forward", "tensor_parallel_degree", "enable_sequence_parallel", "context_parallel_degree",
@@ -195,7 +219,7 @@ DIALECTS = Facts(
                          "max_context_length"], "torchtitan/config/configs.py"),
         **dict.fromkeys(["parallelism", "training", "activation_checkpoint"], "torchtitan/trainer.py"),
         "FullAC.Config": "torchtitan/distributed/activation_checkpoint.py"}),
-        _torchtitan_refuses, _torchtitan, "--zero 2,3 --recompute 0,1"),
+        False, *TORCHTITAN, Facts(zero=(2, 3), recompute=(0, 1))),
     deepspeed=Dialect("DeepSpeed", "deepspeedai/DeepSpeed", "edaa7221", "2026-08-22", Facts({
         **dict.fromkeys(["train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size", "bf16"],
                         "deepspeed/runtime/constants.py"),
@@ -203,4 +227,4 @@ DIALECTS = Facts(
         **dict.fromkeys(["zero_optimization", "stage", "overlap_comm"], "deepspeed/runtime/zero/config.py"),
         "tensor_parallel": "deepspeed/runtime/tensor_parallel/init_utils.py",
         "autotp_size": "deepspeed/runtime/tensor_parallel/config.py"}),
-        _deepspeed_refuses, _deepspeed, "--pp 1 --cp 1 --ep 1 --recompute 0 --sequence-parallel no"))
+        False, *DEEPSPEED, Facts(pp=(1,), cp=(1,), ep=(1,), recompute=(0,), sequence_parallel=(False,))))

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .algebra import ceil, maximum, minimum
-from .tape import Namespace, Tape, inputs
+from .tape import Namespace, arrow, inputs
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class Rule:
     def letters(self):
         """The letters that the expression reads."""
         return frozenset(inputs(self.holds(Namespace())))
+
+    def javascript(self):
+        """{holds, sentence}, two functions of q."""
+        return f"{{holds:{arrow(self.holds)},sentence:{arrow(self.sentence)}}}"
 
 
 RULES = tuple(Rule(*rule) for rule in (
@@ -138,18 +142,11 @@ def javascript():
     layouts   (q, limits, visit, refused): calls visit(q) with every legal layout's letters written into q, and refused(rule, q)
               with a partial layout that breaks a rule
     """
-    def rule(r):
-        law = Tape([r.holds(Namespace())])
-        sentence = r.sentence(Namespace("q.")).replace("ceil(", "Math.ceil(")
-        return f"{r.name}:{{holds:({{{','.join(law.inputs)}}})=>({law.javascript()})({','.join(law.inputs)})[0],sentence:q=>`{sentence}`}}"
-
     known = set().union(*(r.letters for r in RULES)) - {*DEGREES, *CHOICES}                 # of the job
     options, lines, asked, depth = [], [], set(), 0
     for name, how, of in AXES:
         if how == "follows":
-            follow = Tape([of(Namespace())])
-            lines.append(f"q.{name}=(({{{','.join(follow.inputs)}}})=>({follow.javascript()})({','.join(follow.inputs)})[0])(q);"
-                         f"if(!allowed('{name}',q.{name}))continue;")
+            lines.append(f"q.{name}={of(Namespace('q.'))!s};if(!allowed('{name}',q.{name}))continue;")
         else:
             options.append(f"{name}_={'divisors' if how == 'divisors' else 'upto'}(q.{of}).filter(v=>allowed('{name}',v))")
             lines.append(f"for(const v of {name}_){{q.{name}=v;")
@@ -159,7 +156,7 @@ def javascript():
             if r.name not in asked and r.letters <= known:
                 asked.add(r.name)
                 lines.append(f"if(!RULES.{r.name}.holds(q)){{refused(RULES.{r.name},q);continue;}}")
-    return (f"const RULES={{{','.join(map(rule, RULES + SYNONYMS))}}};\n"
+    return (f"const RULES={{{','.join(f'{r.name}:{r.javascript()}' for r in RULES + SYNONYMS)}}};\n"
             "const divisors=n=>{const low=[],high=[];for(let k=1;k*k<=n;k++)if(n%k===0){low.push(k);if(k*k<n)high.unshift(n/k);}"
             "return n?low.concat(high):[1];};\nconst upto=n=>Array.from({length:n},(_,k)=>k+1);\n"
             "function layouts(q,limits,visit,refused=()=>{}){const allowed=(k,v)=>!(k in limits)||limits[k].includes(v),"

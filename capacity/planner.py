@@ -25,7 +25,7 @@ from . import specs
 from .formulas import daly_interval, expected_segment_time
 from .hardware import Cluster, accelerators
 from .layout import Layout
-from .legality import CHOICES, DEGREES, RULES, SYNONYMS, divisors, layouts, letters
+from .legality import CHOICES, DEGREES, RULES, SYNONYMS, Rule, broken, divisors, layouts, letters
 from .step import estimate
 from .tape import Tape, symbol
 from .transformer import Transformer
@@ -40,6 +40,27 @@ CONSTANTS = ("matrix products", "device memory", "bandwidth in a node", "bandwid
              "latency between nodes")
 
 
+# Seconds between failures of one device: 419 unexpected interruptions in 54 days of Llama 3 405B on 16,384 GPUs
+# (grattafiori2024, table 5; read 2026-11-21).
+LLAMA3_MTBF = 16_384*54*86_400/419
+
+# Of the letters of Failures and devices; Daly's interval is one below it.
+LASTS = Rule("lasts", lambda q: q.checkpoint*q.devices < 2*q.mtbf,
+             lambda q: f"With {q.devices} devices a failure comes every {q.mtbf/q.devices:g} s, and a checkpoint takes {q.checkpoint:g} s: "
+                       "no work would last.")
+
+
+def save_interval(q):
+    """Seconds of work between checkpoints, of the letters of Failures and devices."""
+    return daly_interval(q.checkpoint, q.mtbf/q.devices)
+
+
+def slowdown(q):
+    """Seconds that a second of work takes, of the same letters."""
+    interval = save_interval(q)
+    return expected_segment_time(q.devices/q.mtbf, interval, q.checkpoint, q.restart)/interval
+
+
 @dataclass(frozen=True, kw_only=True)
 class Failures:
     """What goodput needs: seconds between failures of one device, to save a checkpoint, to restart."""
@@ -52,10 +73,16 @@ class Failures:
         specs.at_least(0, restart=self.restart)
 
     def slowdown(self, devices):
-        """Seconds that a second of work takes on this many devices, checkpoints at Daly's interval."""
-        rate = devices/self.mtbf
-        interval = daly_interval(self.checkpoint, 1/rate)
-        return expected_segment_time(rate, interval, self.checkpoint, self.restart)/interval
+        """Seconds that a second of work takes on this many devices, checkpoints at Daly's interval; inf where no work lasts."""
+        return math.inf if self.hopeless(devices) else slowdown(self.letters(devices))
+
+    def hopeless(self, devices):
+        """Why no work lasts on this many devices, as a tuple of sentences."""
+        return broken(self.letters(devices), (LASTS,))
+
+    def letters(self, devices):
+        """q: what `save_interval` and `slowdown` read."""
+        return SimpleNamespace(devices=devices, **vars(self))
 
 
 @dataclass(frozen=True)
@@ -218,10 +245,13 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     notes = () if padded is model else (
         f"Vocabulary padded from {model.vocab:,} to {padded.vocab:,}, so that every tensor degree divides it.",)
     job = replace(job, model=padded)
+    hopeless = {n: failures.hopeless(n) for n in sizes} if objective == "goodput" else {}
+    notes += tuple(itertools.chain(*hopeless.values()))
+    sizes = [n for n in sizes if not hopeless.get(n)]
     found = [job.search(n) for n in sizes]
     candidates = sorted(itertools.chain(*(f.best for f in found)), key=lambda c: (c.score, c.memory))[:keep]
     front = _front(list(itertools.chain(*(f.front for f in found))))
-    why = notes if candidates else _why(job, sizes, found) + notes
+    why = notes if candidates or not sizes else _why(job, sizes, found) + notes
     return Plan(model=padded, batch=job.batch, seq_len=seq_len, objective=objective, candidates=tuple(candidates),
                 front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
                 fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)

@@ -8,6 +8,7 @@ computed once.  Formulas and nouns take nodes as they take sympy's symbols, and 
 number decides no branch: `where`, `maximum`, `&` and `|` do.
 """
 import functools
+import json
 import weakref
 
 import numpy as np
@@ -42,15 +43,15 @@ class Node:
         raise TypeError("a traced number decides no branch; allowed: where, maximum, minimum, & and |")
 
     def __format__(self, spec):
-        return "${" + str(self) + "}"                 # a sentence about nodes is a template of JavaScript
+        """A sentence about nodes is a template of JavaScript; of formats it knows :g."""
+        return f"${{+({self!s}).toPrecision(6)}}" if spec == "g" else f"${{{self!s}}}"
 
     def __str__(self):
+        """JavaScript; a text among the arguments is one there too."""
         if self.op == "in":
             return self.args[0]
-        if self.op in BINARY:
-            left, right = ("(" + str(a) + ")" if type(a) is Node and a.op in BINARY else str(a) for a in self.args)
-            return left + self.op + right
-        return f"{self.op}({', '.join(map(str, self.args))})"
+        args = [_literal(a) for a in self.args]
+        return _script(self.op, [f"({x})" if type(a) is Node and a.op in (*BINARY, "where") else x for a, x in zip(self.args, args)])
 
     def __repr__(self):
         return f"<node {self.op}>"
@@ -211,9 +212,7 @@ class Tape:
             users.setdefault(node, []).append(None)                 # the answer's
 
         def text(x):
-            if type(x) is Node:
-                return said[x]
-            return str(x).lower() if isinstance(x, bool) else str(int(x)) if x == int(x) else repr(float(x))
+            return said[x] if type(x) is Node else _literal(x)
 
         for node in self.order:
             said[node] = node.args[0] if node.op == "in" else _script(node.op, [text(a) for a in node.args])
@@ -252,6 +251,18 @@ class Tape:
                 found[node] = np.maximum(lo, _ends(_interval("/", [found[a] if type(a) is Node else a for a in least]))[0]), hi
         ends = [_ends(found[n] if type(n) is Node else n) for n in self.outputs]
         return [(lo - SLACK*abs(lo), hi + SLACK*abs(hi)) for lo, hi in ends]
+
+
+def arrow(of):
+    """A function of q, a text about it or an expression, as JavaScript: q => what it gives."""
+    said = of(Namespace("q."))
+    return f"q=>`{said}`" if isinstance(said, str) else f"q=>{_literal(said)}"
+
+
+def _literal(x):
+    if type(x) is Node or x is None or isinstance(x, (bool, str)):
+        return str(x) if type(x) is Node else json.dumps(x, ensure_ascii=False)
+    return str(int(x)) if x == int(x) else repr(float(x))
 
 
 def _script(op, args):

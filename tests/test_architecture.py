@@ -7,7 +7,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1]/"capacity"
 LANGUAGE = ["units", "algebra", "notation", "js", "tape", "grammar"]           # what may be said
 ORDER = [LANGUAGE, ["formulas", "specs"],                              # sentences, data
-         ["hardware", "transformer", "huggingface", "legality", "layout", "stack", "placement", "runs"],        # nouns
+         ["hardware", "transformer", "legality", "huggingface", "layout", "stack", "placement", "runs"],        # nouns
          ["footprint", "step", "fits", "protocol"],                      # verbs
          ["planner", "launch", "cli", "__main__"]]                        # doors, which may show pictures
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE/"__init__.py")

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from capacity import Layout, cluster, model, plan
+from capacity import Layout, cluster, launch, model, plan
 from capacity.cli import main
+from capacity.legality import broken, letters
 from capacity.launch import DIALECTS, launch_options, option_names
 
 LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 64)
@@ -22,7 +23,7 @@ def test_megatron_says_the_layout():
     words = text.replace("\\\n", " ").split()
     assert words[:7] == ["torchrun", "--nnodes", "8", "--nproc-per-node", "8", "pretrain_gpt.py", "--tensor-model-parallel-size"]
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in DIALECTS["megatron"].options:
+    for name in launch.DIALECTS["megatron"].options:
         flag = name in ("--sequence-parallel", "--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather", "--bf16", "--use-megatron-fsdp")
         parser.add_argument(name, **({"action": "store_true"} if flag else {}))
     said = vars(parser.parse_args(words[6:]))
@@ -71,6 +72,12 @@ def test_what_a_framework_cannot_do_is_refused(framework, change, words):
         launch_options(framework, LLAMA, MACHINE, replace(PIPED, **change), 8192)
 
 
+def test_one_reason_is_not_said_twice():
+    mixtral, one = model("mixtral-8x7b"), Layout(batch=256, dp=8, tp=4, cp=2, ep=8, zero=1, sequence_parallel=True)
+    with pytest.raises(ValueError, match="layout. Its FSDP2 shards [^.]*; there is no zero = 1[.]$"):
+        launch_options("torchtitan", mixtral, MACHINE, one, 8192)
+
+
 def test_two_of_anything_is_enough_to_be_said_or_refused():
     two = Layout(batch=512, dp=32, tp=2, zero=2)
     config = json.loads(launch_options("deepspeed", LLAMA, MACHINE, two, 8192))
@@ -85,8 +92,10 @@ def test_two_of_anything_is_enough_to_be_said_or_refused():
     assert "tensor_parallel" not in alone, "sequence parallelism of one tensor rank is none"
     assert "context-parallel-size 2" in launch_options("megatron", LLAMA, MACHINE, Layout(batch=512, dp=32, cp=2), 8192)
     assert launch_options("torchtitan", LLAMA, MACHINE, two, 8192).endswith(",")
-    with pytest.raises(TypeError, match="cannot be changed"):
-        DIALECTS["megatron"].options["--x"] = ""
+    for dialect in launch.DIALECTS.values():
+        for facts in (dialect.options, dialect.limits):
+            with pytest.raises(TypeError, match="cannot be changed"):
+                facts["--x"] = ""
 
 
 def test_experts_have_their_options():
@@ -113,7 +122,76 @@ def test_every_name_that_is_printed_was_read_in_the_source(framework):
                 seen |= option_names(framework, launch_options(framework, shape, MACHINE, replace(lay, dp=lay.dp//lay.cp), 8192))
             except ValueError:
                 continue
-    assert seen == set(DIALECTS[framework].options)
+    assert seen == set(launch.DIALECTS[framework].options)
+
+
+def launched(framework):
+    """(model, layout, text) of random layouts that the framework can run."""
+    rng = random.Random(5)
+    for _ in range(500):
+        shape, tp, pp, cp = rng.choice([LLAMA, model("mixtral-8x7b")]), rng.choice([1, 2, 4]), rng.choice([1, 1, 2]), rng.choice([1, 2])
+        lay = Layout(batch=512, tp=tp, pp=pp, cp=cp, dp=64//tp//pp//cp, chunks=rng.choice([1, 2]) if pp > 1 else 1, zero=rng.randint(0, 3), microbatch=rng.choice([1, 2]),
+                     recompute=rng.choice([0, 0.5, 1]), sequence_parallel=rng.random() < 0.5, ep=rng.choice([1, 2, 8]) if shape.experts else 1)
+        try:
+            yield shape, lay, launch_options(framework, shape, MACHINE, lay, 8192)
+        except ValueError:
+            continue
+
+
+def test_megatron_reads_back_the_layout():
+    """Each option once, and if and only if it says something."""
+    for shape, lay, text in launched("megatron"):
+        words = text.replace("\\\n", " ").split()
+        names = [word for word in words if word.startswith("--")]
+        assert len(names) == len(set(names))
+        said = {name: after for name, after in zip(words, [*words[1:], ""]) if name.startswith("--")}
+        sharing, pieces = "--sequence-parallel" in said, lay.pp*lay.chunks
+        assert sharing == (lay.sequence_parallel and lay.tp > 1) and int(said["--nnodes"])*int(said["--nproc-per-node"]) == 64
+        assert [said.get(f"--{k}") for k in ("tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size", "num-virtual-stages-per-pipeline-rank",
+                "expert-model-parallel-size")] == [str(lay.tp), str(lay.pp), str(lay.cp) if lay.cp > 1 else None, str(lay.chunks) if lay.chunks > 1 else None,
+                                                   str(lay.ep) if shape.experts else None]
+        assert ("--use-distributed-optimizer" in said) == (lay.zero > 0) and ("--use-megatron-fsdp" in said) == ("--ckpt-format" in said) == (lay.zero > 1)
+        assert said.get("--data-parallel-sharding-strategy") == {2: "optim_grads", 3: "optim_grads_params"}.get(lay.zero)
+        assert said.get("--recompute-method") == {0.5: "block", 1: "uniform"}.get(lay.recompute) and ("--recompute-granularity" in said) == (lay.recompute > 0)
+        assert said.get("--recompute-num-layers") == {0.5: str(shape.layers//pieces//2), 1: "1"}.get(lay.recompute)
+
+
+def test_torchtitan_reads_back_the_layout():
+    for shape, lay, text in launched("torchtitan"):
+        calls = {word.arg: word.value for word in ast.parse(f"f({text})").body[0].value.keywords}
+        words = calls["parallelism"].keywords
+        said = {k.arg: ast.literal_eval(k.value) for k in words}
+        assert len(said) == len(words) and text.count("activation_checkpoint") == 1 and list(calls) == ["parallelism", "training", "activation_checkpoint"]
+        piped = {k for k in said if k.startswith("pipeline") or k == "num_pp_microbatches"}
+        assert len(piped) == (6 if lay.pp > 1 else 0)
+        if piped:
+            assert said["pipeline_parallel_degree"] == lay.pp and said["pipeline_parallel_layers_per_stage"]*lay.pp*lay.chunks == shape.layers
+            assert said["pipeline_parallel_schedule"] == ("Interleaved1F1B" if lay.chunks > 1 else "1F1B") and said["num_pp_microbatches"] == lay.microbatches
+        assert {k: said.get(k) for k in said if k not in piped} == dict(
+            data_parallel_replicate_degree=lay.dp if lay.zero == 0 else 1, data_parallel_shard_degree=lay.dp if lay.zero else 1, tensor_parallel_degree=lay.tp,
+            **({"fsdp_reshard_after_forward": {2: "never", 3: "always"}[lay.zero]} if lay.zero else {}), **({"context_parallel_degree": lay.cp} if lay.cp > 1 else {}),
+            **({"enable_sequence_parallel": lay.sequence_parallel} if lay.tp > 1 else {}), **({"expert_parallel_degree": lay.ep} if shape.experts else {}))
+        assert ("FullAC" in text) == (lay.recompute == 1)
+
+
+@pytest.mark.parametrize("framework", DIALECTS)
+def test_the_limits_are_those_of_the_framework(framework):
+    """A value stands in the limits if and only if no even layout within the others' limits is refused for it."""
+    dialect, rng = launch.DIALECTS[framework], random.Random(9)
+    values = dict(zero=(0, 1, 2, 3), recompute=(0, 0.33, 1), pp=(1, 2, 4), cp=(1, 2), sequence_parallel=(False, True), ep=(1, 8))
+    for knob, some in values.items():
+        shape = model("mixtral-8x7b") if knob == "ep" else LLAMA
+        for value in some:
+            refused = 0
+            for _ in range(60):
+                lay = {k: rng.choice(dialect.limits.get(k, x if k != "ep" else (1,))) for k, x in values.items()} | {knob: value}
+                lay |= dict(tp=rng.choice([1, 2, 4]), chunks=rng.choice([1, 2]) if lay["pp"] > 1 else 1)
+                if knob == "ep":
+                    lay["sequence_parallel"] = framework != "deepspeed"                     # what Megatron wants with experts
+                q = letters(shape, devices=64, node=8, seq_len=8192, batch=512, dp=64//lay["tp"]//lay["pp"]//lay["cp"], microbatch=1, **lay)
+                refused += bool(broken(q, dialect.refuses))
+            assert (refused == 0) == (value in dialect.limits.get(knob, some)), (knob, value, refused)
+    assert launch.DIALECTS["deepspeed"].within() == "--pp 1 --cp 1 --ep 1 --recompute 0 --sequence-parallel no"
 
 
 def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):

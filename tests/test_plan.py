@@ -1,26 +1,36 @@
 """The page "Plan a run" says what Python says: prices, rules, numbers of layouts, the best one; and it needs no server."""
+import gzip
+import json
 import os
 import random
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import make_plan
 import pytest
 
 import browser
-from capacity import Layout, cluster, estimate, model
+from capacity import Layout, cluster, clusters_from_toml, daly_interval, estimate, model, model_from_config
 from capacity.footprint import PARTS
 from capacity.formulas import REGISTRY
 from capacity.hardware import clusters
+from capacity.launch import DIALECTS, launch_options
 from capacity.legality import DEGREES, divisors
-from capacity.planner import plan
+from capacity.planner import Failures, plan
 from capacity.step import CAUSES
 from capacity.transformer import models
 
+CONFIGS = json.loads((Path(__file__).parent/"configs.json").read_text())["models"]
 JOB = "(s) => document.getElementById('cx-plan').jobOf({...document.getElementById('cx-plan').START, ...s})"
 PRICES = """jobs => { const page = document.getElementById('cx-plan'); return jobs.map(([s, layouts]) => {
     const job = page.jobOf({...page.START, ...s}); return job.wrong ? job : {vocab: job.q.vocab, steps: job.steps, prices: layouts.map(l => page.price(job, l))}; }); }"""
 SEARCH = """s => { const page = document.getElementById('cx-plan'), job = page.jobOf({...page.START, ...s});
     const found = page.search(job), least = found.least && found.least.memory; return {...found, least, splits: null}; }"""
+LAUNCH = """jobs => { const page = document.getElementById('cx-plan'); return jobs.map(([s, l]) => {
+    const job = page.jobOf({...page.START, ...s}), q = {...job.q, ...l};
+    return Object.values(page.DIALECTS).map(d => [page.cannot(d, q), page.launched(d, q)]); }); }"""
+ONLY = """([s, only]) => { const page = document.getElementById('cx-plan'); return page.search({...page.jobOf({...page.START, ...s}), only}).best; }"""
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +79,7 @@ def test_prices_are_those_of_estimate(page):
     """500 random jobs, dense and sparse, in 16, 8 and 4 bits: the seconds, the bytes, the range, to 1e-12."""
     rng = random.Random(2)
     jobs = [random_job(rng) for _ in range(500)]
-    asked = [[setting(*job[:-1]), [{k: getattr(job[-1], k) for k in (*DEGREES, "zero", "recompute")}
-                                   | dict(sequence_parallel=int(job[-1].sequence_parallel))]] for job in jobs]
+    asked = [[setting(*job[:-1]), [letters_of(job[-1])]] for job in jobs]
     kinds = set()
     for (name, machine, _, seq_len, format, lay), got in zip(jobs, page.evaluate(PRICES, asked)):
         assert "wrong" not in got, got
@@ -108,9 +117,112 @@ def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limit
         assert any(w["says"] in " ".join(want.why) for w in got["whys"])
 
 
+def letters_of(layout):
+    """The layout as the page has it."""
+    return {k: getattr(layout, k) for k in (*DEGREES, "zero", "recompute")} | dict(sequence_parallel=int(layout.sequence_parallel))
+
+
+def test_the_page_prints_the_launch_options_of_the_package(page):
+    """600 random layouts, three frameworks: the same text, or the same reasons."""
+    rng, said = random.Random(4), {}
+    jobs = [random_job(rng) for _ in range(600)]
+    found = page.evaluate(LAUNCH, [[setting(*job[:-1]), letters_of(job[-1])] for job in jobs])
+    for (name, machine, _, seq_len, _, lay), got in zip(jobs, found):
+        for framework, (reasons, text) in zip(DIALECTS, got, strict=True):
+            shape = replace(model(name), vocab=2**20*9*lay.tp)
+            try:
+                want = launch_options(framework, shape, machine, lay, seq_len)
+            except ValueError as error:
+                assert str(error).endswith(f"cannot run this layout. {' '.join(reasons)}") and reasons
+            else:
+                assert (reasons, text) == ([], want)
+            said.setdefault(framework, set()).add(bool(reasons))
+    assert said == dict.fromkeys(DIALECTS, {False, True})
+
+
+def test_the_best_that_a_framework_can_run(page):
+    name, machine, batch, seq_len = "llama3-8b", cluster("dgx-h100", 8), 16, 8192
+    every = plan(model(name), machine, batch, seq_len, keep=1000, prune=False, tp=(2, 4), pp=(1, 2), recompute=(0, 0.25))
+    for framework in DIALECTS:
+        got = page.evaluate(ONLY, [setting(name, machine, batch, seq_len, tp=(2, 4), pp=(1, 2), recompute=(0, 0.25)), framework])
+        for want in every.candidates:
+            try:
+                launch_options(framework, every.model, machine, want.layout, seq_len)
+                break
+            except ValueError:
+                continue
+        assert got["time"] == pytest.approx(want.time, rel=1e-12)
+
+
+def test_the_options_can_be_copied_or_the_reason_read(page):
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192&tp=2&sequence_parallel=1&framework=torchtitan'")
+    page.wait_for_function("document.getElementById('cx-command').textContent.startsWith('parallelism=')")
+    assert "tensor_parallel_degree=2" in page.inner_text("#cx-command") and page.is_hidden("#cx-cannot")
+    page.select_option("#cx-framework", "deepspeed")
+    page.wait_for_function("document.getElementById('cx-cannot').textContent.includes('it can run none')")
+    assert "no option for sequence parallelism" in page.inner_text("#cx-cannot") and page.is_hidden("#cx-code") and "framework=deepspeed" in page.url
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192&framework=deepspeed&tp=2&zero=3'")
+    page.click("#cx-cannot button")
+    page.wait_for_function("document.getElementById('cx-command').textContent.includes('zero_optimization')")
+    assert '"autotp_size": 2' in page.inner_text("#cx-command") and "Your layout" in page.inner_text("#cx-answer")
+
+
 def test_a_million_layouts_a_second(page):
     found = [page.evaluate(SEARCH, setting("llama3-70b", cluster("dgx-h100", 512), 512, 8192)) for _ in range(3)]
     assert max(f["legal"]/f["ms"]*1e3 for f in found) > 1e6
+
+
+def test_whatever_is_typed_is_answered(page):
+    """A number of no use, in any field: the field is named, the note says what to write, and nothing is left of the last answer."""
+    for field, text, words in (("tokens", "", "is no number"), ("tokens", "lots", "is no number"), ("tokens", "1e99", "more than there is"), ("devices", "0", "is no number"),
+                               ("devices", "7.5", "whole number"), ("devices", "1e12", "At most 1,048,576"), ("batch", "-4", "is no number"), ("batch", "1e20", "sequences in a batch"),
+                               ("seq", "0.5", "whole number"), ("days", "soon", "no number of days"), ("price", "0", "no number of dollars"), ("share", "2", "above 0 and at most 1"),
+                               ("tp", "two", "whole numbers"), ("recompute", "1.5", "shares from 0 to 1"), ("restart", "-1 s", "is no time")):
+        got = page.evaluate(JOB, {"mtbf": "5 years", field: text})
+        assert got["wrong"] == field and words in got["note"], (field, text, got)
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('.stale')")
+    for field, text in (("price", "two"), ("tokens", "")):
+        page.fill(f"#cx-job [name={field}]", text)
+        page.wait_for_selector(f"#cx-job [name={field}][aria-invalid=true]")
+        assert page.inner_text("#cx-answer") == "" and page.is_hidden("#cx-found")
+        page.fill(f"#cx-job [name={field}]", "3")
+        page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('[aria-invalid]')")
+    page.evaluate("location.hash = '#model=gpt5&machine=moon&format=fp3&framework=nemo&devices=64&layout=a_b'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('.stale')")
+    assert page.input_value("#cx-job [name=model]") == "llama3-70b" and "model=llama3-70b" in page.url, "unknown names fall back, and the address says so"
+
+
+def test_a_keyboard_keeps_its_place(page):
+    """What redraws itself under the cursor keeps it."""
+    page.evaluate("location.hash = '#model=llama3-8b&machine=own&devices=64&batch=1M&seq=8192'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('.stale')")
+    page.select_option("#cx-job [name=device]", "own")
+    assert page.evaluate("document.activeElement.name") == "device"
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('your device') && !document.querySelector('.stale')")
+    page.focus("#cx-map [data-pick][aria-pressed=false]")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.matches('#cx-map [aria-pressed=true]')") and "layout=" in page.url
+    page.click("#cx-answer [data-pick]")
+    assert page.evaluate("document.activeElement.id") == "cx-answer" and "layout=" not in page.url
+    page.focus("#cx-sizes tr:not(.on) [data-devices]")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.name") == "devices"
+
+
+def test_the_printed_page_has_no_controls_and_clips_nothing(page):
+    page.evaluate("location.hash = '#model=llama3-8b&machine=own&devices=64&batch=1M&seq=8192&price=2'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('It costs') && !document.querySelector('.stale')")
+    page.emulate_media(media="print")
+    size = page.viewport_size
+    page.set_viewport_size(dict(width=700, height=900))
+    clipped = page.evaluate("""[...document.querySelectorAll('#cx-plan *')].filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 2
+        && getComputedStyle(e).overflowX !== 'visible').map(e => e.outerHTML.slice(0, 80))""")
+    hidden = ["details", ".yours", "#cx-copy", "[type=radio]", "[type=file]", "textarea"]
+    shown = [q for q in hidden if page.is_visible(f"#cx-plan {q} >> nth=0")]
+    page.emulate_media(media="screen")
+    page.set_viewport_size(size)
+    assert clipped == [] and shown == []
 
 
 def test_the_address_keeps_the_setting(page):
@@ -127,6 +239,150 @@ def test_the_address_keeps_the_setting(page):
     assert page.input_value("#cx-job [name=devices]") == "12" and page.is_hidden("#cx-found")
 
 
+def changed(config, rng):
+    """A config with a field or two taken away, or given another value."""
+    config = json.loads(json.dumps(config))
+    fields = config.get("text_config", config)
+    for _ in range(rng.choice([1, 1, 2])):
+        name = rng.choice([*fields, "attention_bias", "mlp_bias", "index_n_heads", "moe_layer_freq", "head_dim"])
+        if rng.random() < 0.4:
+            fields.pop(name, None)
+        else:
+            fields[name] = rng.choice([None, 0, 1, 2, 64, 128, -1, 0.5, True, False, "x", [], [0]])
+    return config
+
+
+def test_a_config_is_read_as_python_reads_it(page):
+    """All tested families, and 600 changed ones: the same letters and counts of parameters, or the same words of refusal."""
+    rng = random.Random(12)
+    configs = [entry["config"] for entry in CONFIGS.values()]
+    configs += [changed(rng.choice(configs), rng) for _ in range(600)]
+    found = page.evaluate("""configs => { const page = document.getElementById('cx-plan'); return configs.map(config => {
+        const s = {...page.START, model: 'own', config: JSON.stringify(config)}, m = page.jobOf(s), read = page.configured(config);
+        const again = read.config && page.configured(JSON.parse(read.config));
+        return read.error ? read : {...read, q: m.model.q, params: page.PARAMS[read.kind](m.model.q), again: again.config === read.config}; }); }""", configs)
+    refused = set()
+    for config, got in zip(configs, found):
+        try:
+            want = model_from_config(config)
+        except ValueError as error:
+            said = str(error).removeprefix("config: ")
+            refused.add(said.split(" ")[0] if "unknown" not in said else "unknown")
+            if "close matches" in said or "close matches" in got["error"]:
+                said, got["error"] = (re.sub("; (close matches|known): .*?(;|$)", r"\2", text) for text in (said, got["error"]))
+            assert got["error"] == said
+            continue
+        assert "error" not in got, (got, config)
+        assert got["params"] == [want.params, want.active_params] and got["kind"] == make_plan.kind(want) and got["note"] == want.note
+        letters = make_plan.shape(want)
+        assert {k: x for k, x in got["q"].items() if x and k != "model"} == {k: x for k, x in letters.items() if k != "model"}
+        assert got["context"] == (want.context or 0) and got["again"], "the address keeps what was read"
+    assert len(refused) > 25, "many ways to be refused"
+    assert {make_plan.kind(model_from_config(entry["config"])) for entry in CONFIGS.values()} == {*make_plan.kinds()}
+
+
+def test_a_machine_of_ones_own_is_that_of_the_package(page, tmp_path):
+    """80 random machines: the file that the page writes, read by the package, gives the prices of the page."""
+    rng, path, priced = random.Random(8), tmp_path/"mine.toml", 0
+    pick = lambda least, most, unit: f"{rng.uniform(least, most):.4g} {unit}"                       # noqa: E731
+    while priced < 80:
+        node = rng.choice([4, 6, 8, 16])
+        devices, format = rng.choice([node//2, node, 4*node, 10*node]), rng.choice(["bf16", "fp8"])
+        s = dict(model=rng.choice(["llama3-8b", "mixtral-8x7b", "deepseek-v3"]), machine="own", devices=str(devices), batch=str(2**20), seq="4096",
+                 format=format, node=str(node), device=rng.choice(["own", "own", "h100-sxm", "b200"]), memory=pick(10, 300, "GB"), bandwidth=pick(1, 9, "TB/s"),
+                 peak_bf16=pick(800, 3000, "TFLOP/s"), measured_bf16=pick(300, 800, "TFLOP/s"), peak_fp8=pick(2, 5, "PFLOP/s"), measured_fp8=pick(800, 1900, "TFLOP/s"),
+                 alpha1=pick(1, 9, "us"), beta1=pick(50, 900, "GB/s"), alpha2=pick(1, 30, "us"), beta2=rng.choice([pick(10, 800, "Gb/s"), pick(5, 100, "GB/s")]))
+        lay = Layout(batch=256, dp=devices, zero=rng.randint(0, 3), recompute=rng.choice([0, 0.5])) if 256 % devices == 0 else None
+        if lay is None:
+            continue
+        path.write_text(page.evaluate("([s, n]) => document.getElementById('cx-plan').toml(s, n)", [s, devices]))
+        machine = clusters_from_toml(path)["mine"]
+        got, = page.evaluate(PRICES, [[s, [letters_of(lay)]]])
+        assert "wrong" not in got, got
+        step = estimate(replace(model(s["model"]), vocab=got["vocab"]), machine, lay, 4096, format=format)
+        low, high = step.interval()
+        for k, x in dict(time=step.time, memory=step.memory, mfu=step.mfu, low=low, high=high, **step.seconds).items():
+            assert got["prices"][0][k] == pytest.approx(float(x), rel=1e-12, abs=1e-12*float(step.time)), (k, s)
+        priced += 1
+
+
+def test_what_is_wrong_with_ones_own_is_named(page):
+    """Field, value, and what is allowed."""
+    for change, field, words in (
+            (dict(memory="80"), "memory", "its memory = '80'; allowed: a number and one of B, kB, MB, GB"), (dict(memory="0 GB"), "memory", "a number above 0"),
+            (dict(bandwidth="3.35 TB"), "bandwidth", "= '3.35 TB'; allowed: a number and one of B/s"), (dict(beta2="fast"), "beta2", "bandwidth between nodes = 'fast'"),
+            (dict(alpha1="-1 us"), "alpha1", "latency in a node = '-1 us'; allowed: a number and one of s, ms, us, ns"), (dict(peak_bf16=""), "peak_bf16", "peak in bf16 = ''"),
+            (dict(measured_fp8=""), "measured_fp8", "fastest product in fp8 = ''"), (dict(node="8.5"), "node", "devices in a node = '8.5'; allowed: a whole number")):
+        got = page.evaluate(JOB, dict(machine="own", device="own") | change)
+        assert got["wrong"] == field and words in got["note"], got
+    assert "wrong" not in page.evaluate(JOB, dict(machine="own", device="own", peak_fp8="", measured_fp8="", alpha2="0 s"))
+    for text, words in (("", "Paste a config.json"), ("{", "That is no JSON"), ("[1]", "allowed: the fields of a model"), ('{"model_type": "llam"}', "close matches: llama; num_hidden_layers"),
+                        (json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-8B"]["config"] | dict(num_hidden_layers=10**9)), "at most 4096")):
+        got = page.evaluate(JOB, dict(model="own", config=text))
+        assert got["wrong"] == "config" and words in got["note"], got
+
+
+def test_a_file_is_enough_and_the_address_keeps_it(page, tmp_path):
+    path = tmp_path/"config.json"
+    path.write_text(json.dumps(CONFIGS["Qwen/Qwen3-1.7B"]["config"] | dict(architectures=["Qwen3ForCausalLM"], _name_or_path="me/mine")))
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-a100&devices=16&batch=512k'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('A100') && !document.querySelector('.stale')")
+    assert page.is_hidden("#cx-config") and page.is_hidden("#cx-machine")
+    page.select_option("#cx-job [name=model]", "own")
+    page.wait_for_function("document.getElementById('cx-note').textContent.includes('choose the file')")
+    page.set_input_files("#cx-file", path)
+    page.wait_for_function("document.getElementById('cx-note').textContent.includes('mine: 1.72 B parameters') && !document.querySelector('.stale')")
+    page.select_option("#cx-job [name=machine]", "own")
+    page.fill("#cx-job [name=beta2]", "100 Gb/s")
+    page.wait_for_function("location.hash.includes('beta2=100') && !document.querySelector('.stale')")
+    assert page.input_value("#cx-job [name=device]") == "a100-80gb" and "architectures" not in page.url
+    said, url = page.inner_text("#cx-answer .first"), page.url
+    page.evaluate("location.hash = '#model=llama3-8b'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('H100')")
+    page.goto(url)
+    page.reload()
+    page.wait_for_function("document.documentElement.dataset.found")
+    assert page.inner_text("#cx-answer .first") == said and page.input_value("#cx-job [name=beta2]") == "100 Gb/s"
+
+
+def test_failures_are_those_of_python(page):
+    """Random times between failures, of a checkpoint, of a restart: how much longer it takes, or that no work lasts."""
+    rng, lasting = random.Random(26), 0
+    cases = [dict(mtbf=10**rng.uniform(4, 9), checkpoint=10**rng.uniform(0, 3), restart=rng.choice([0, 10**rng.uniform(0, 4)]),
+                  devices=2**rng.randint(0, 17)) for _ in range(300)]
+    found = page.evaluate("""cases => { const page = document.getElementById('cx-plan');
+        return cases.map(q => page.LASTS.holds(q) ? page.failing(q) : page.LASTS.sentence(q)); }""", cases)
+    for q, got in zip(cases, found):
+        failures = Failures(**{k: v for k, v in q.items() if k != "devices"})
+        if reasons := failures.hopeless(q["devices"]):
+            assert (got,) == reasons
+            continue
+        lasting += 1
+        work = daly_interval(q["checkpoint"], q["mtbf"]/q["devices"])
+        cancelled = 2e-16/((work + q["checkpoint"])*q["devices"]/q["mtbf"])                  # exp(x) - 1 loses what x is below 1
+        assert got == pytest.approx([work, failures.slowdown(q["devices"])], rel=max(1e-12, 4*cancelled))
+    assert 100 < lasting < 300
+
+
+def test_date_and_cost_count_failures(page):
+    """On the page: the answer, its cost, and the sizes, each longer by what Python says."""
+    s = setting("llama3-8b", cluster("dgx-h100", 64), 64, 8192) | dict(tokens="1e12")
+    plain, failing = (page.evaluate(JOB, s | more) for more in ({}, dict(mtbf="2,000 h", checkpoint="2 min", restart="600")))
+    assert plain["slow"] == 1 and failing["slow"] == pytest.approx(Failures(mtbf=7.2e6, checkpoint=120, restart=600).slowdown(64), rel=1e-12)
+    for text, field in (("2,000 horses", "mtbf"), ("0 s", "mtbf"), ("1 s", "mtbf")):
+        assert page.evaluate(JOB, s | dict(mtbf=text))["wrong"] == field
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192&price=2'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('It costs') && !document.querySelector('.stale')")
+    before = page.inner_text("#cx-answer")
+    page.click("#cx-answer [data-failures]")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('a failure every') && !document.querySelector('.stale')")
+    after = page.inner_text("#cx-answer")
+    cost = [float(re.search(r"It costs \$([\d.]+)", said)[1]) for said in (before, after)]
+    assert cost[1] > cost[0] and "mtbf=5.8+years" in page.url and page.input_value("[name=mtbf]") == "5.8 years"
+    own = Failures(mtbf=5.8*365.25*86400, checkpoint=30).slowdown(64)
+    assert f"{100*(1 - 1/own):.2g} % goes to failures" in after
+
+
 def test_where_nothing_fits_it_says_what_helps(page):
     page.evaluate("location.hash = '#model=llama3-405b&machine=dgx-h100&devices=16&batch=512k&seq=8192'")
     page.wait_for_function("document.getElementById('cx-more')?.textContent.startsWith('It works on')")
@@ -137,7 +393,7 @@ def test_where_nothing_fits_it_says_what_helps(page):
 
 def test_the_page_asks_nobody_and_is_light(page):
     assert [url for url in page.log.external if not url.startswith("file:")] == [] and page.log.console == []
-    assert len(make_plan.html().encode()) < 100_000
+    assert len(gzip.compress(make_plan.html().encode())) < 45_000, "as a server sends it"
 
 
 def test_every_part_has_a_formula_or_is_fitted():

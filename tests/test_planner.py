@@ -1,6 +1,7 @@
 """The planner: legal, feasible, nothing better in exhaustive search; reasons that help; the same from all doors."""
 import itertools
 import json
+import math
 import random
 from dataclasses import replace
 
@@ -285,6 +286,20 @@ def test_goodput_counts_failures():
         {}, dict(objective="goodput", failures=rare), dict(objective="goodput", failures=Failures(mtbf=2*hour, checkpoint=120))))
     assert time.best.devices == good.best.devices == 64 and bad.best.devices == 8, "more devices, more failures"
     assert good.best.score == pytest.approx(good.best.time*rare.slowdown(64))
+
+
+def test_where_no_work_lasts_it_says_so():
+    """Just inside and just outside of Daly's interval; with sizes that last, these are searched, the others named."""
+    edge = Failures(mtbf=3600, checkpoint=120)
+    assert edge.hopeless(59) == () and 19 < edge.slowdown(59) < math.inf and edge.slowdown(60) == math.inf == edge.slowdown(10**6)
+    assert edge.hopeless(60) == ("With 60 devices a failure comes every 60 s, and a checkpoint takes 120 s: no work would last.",)
+    assert edge.slowdown(8) > edge.slowdown(4) > 1
+    machine = cluster("dgx-h100", 64)
+    none = plan(SMALL, machine, 64, 8192, objective="goodput", failures=edge)
+    assert not none and none.why == edge.hopeless(64) and none.legal == 0
+    some = plan(SMALL, machine, 64, 8192, devices=(8, 64), objective="goodput", failures=edge)
+    assert some.best.devices == 8 and edge.hopeless(64)[0] in some.why
+    assert plan(SMALL, machine, 64, 8192, failures=edge), "time counts no failures"
 
 
 def test_a_deadline_leaves_out_the_late():

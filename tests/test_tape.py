@@ -79,7 +79,7 @@ def test_a_traced_number_decides_no_branch():
 
 def test_a_sentence_about_nodes_is_a_template():
     q = Namespace("q.")
-    assert f"{q.heads} heads over tp = {2*q.tp:g}." == "${q.heads} heads over tp = ${2*q.tp}."
+    assert f"{q.heads} heads over tp = {2*q.tp}, {q.x:g}." == "${q.heads} heads over tp = ${2*q.tp}, ${+(q.x).toPrecision(6)}."
     assert inputs(q.tp*2 + q.pp) == {"q.tp", "q.pp"} and str((X + 1)*Y) == "(x+1)*y"
 
 
@@ -134,7 +134,7 @@ def test_rules_run_in_a_page():
     assert found == [[bool(rule.holds(q)) for rule in rules] for q in jobs]
     assert {rule.name for rule, column in zip(rules, zip(*found)) if not all(column)} > {"batch", "devices", "interleave"}
     texts = [rule.sentence(Namespace("q.")) for rule in rules]
-    said = run("return data.texts.map(t=>new Function('q','return `'+t.replaceAll('ceil(','Math.ceil(')+'`')(data.q))", dict(texts=texts, q=vars(jobs[0])))
+    said = run("return data.texts.map(t=>new Function('q','return `'+t+'`')(data.q))", dict(texts=texts, q=vars(jobs[0])))
     assert said == [rule.sentence(jobs[0]) for rule in rules]
 
 

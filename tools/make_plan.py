@@ -8,15 +8,16 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+from capacity import huggingface, launch, specs
+from capacity.cli import TIMES
 from capacity.footprint import PARTS
 from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
-from capacity.launch import DIALECTS
 from capacity.layout import Layout
 from capacity.legality import CHOICES, DEGREES, RULES, SYNONYMS, javascript, letters
-from capacity.planner import RECOMPUTE
+from capacity.planner import LASTS, LLAMA3_MTBF, RECOMPUTE, save_interval, slowdown
 from capacity.stack import NARROW, ceiling, constants, rates
 from capacity.step import CAUSES, CURRENT, _values, assembled, error, kind_of, work
-from capacity.tape import Tape, symbol
+from capacity.tape import Namespace, Tape, symbol
 from capacity.transformer import Experts, Latent, Transformer, models
 
 HERE = Path(__file__).parent/"plan"
@@ -24,6 +25,7 @@ SHAPE = ("layers hidden heads kv_heads head_dim ffn vocab gated tied norm norms 
          "further").split()
 EXPERTS, LATENT = "count active ffn shared dense bias".split(), "q_rank kv_rank rope".split()
 LINKS = "node alpha1 beta1 ring alpha2 beta2".split()
+OWN_FORMATS = "bf16", "fp8"
 ROLES = "product expert wide attention memory adapters links step routing".split()
 PAIRS = [(zero, shared) for zero in range(4) for shared in (False, True)]
 KINDS = PARTS[:6]                                                        # the others are of kernels that count them
@@ -59,16 +61,21 @@ def kind(model):
     return ("experts" if model.experts else "dense") + ("_latent" if model.latent else "")
 
 
+def traced(kind):
+    """A Transformer of letters alone."""
+    s = symbol
+    return Transformer(**{k: s(k) for k in SHAPE},
+                       experts=Experts(**{k: s(f"experts_{k}") for k in EXPERTS}) if "experts" in kind else None,
+                       latent=Latent(**{k: s(k) for k in LATENT}) if "latent" in kind else None)
+
+
 @functools.cache
 def step(kind, zero, shared):
     """`estimate` on letters alone, for one kind of model and one choice."""
-    s = symbol
+    s, model = symbol, traced(kind)
     device = Accelerator(name="device", source="traced", dense={"bf16": 1}, measured={"bf16": 1}, memory=1, bandwidth=1)
     link = PublishedLink(alpha=0, beta=1, source="traced")
     machine = Cluster(name="cluster", source="traced", device=device, levels=((s("node"), link), (s("devices"), link)))
-    model = Transformer(**{k: s(k) for k in SHAPE},
-                        experts=Experts(**{k: s(f"experts_{k}") for k in EXPERTS}) if "experts" in kind else None,
-                        latent=Latent(**{k: s(k) for k in LATENT}) if "latent" in kind else None)
     layout = Layout(batch=s("batch"), zero=zero, sequence_parallel=shared, recompute=s("recompute"),
                     **{k: s(k) for k in DEGREES if k != "ep" or model.experts})
     job = work(model, machine, layout, s("seq_len"))
@@ -94,12 +101,59 @@ def kernel(kind):
 
 
 def planner():
-    """JavaScript: KERNELS, RULES, the enumeration and the search."""
+    """JavaScript: KERNELS, RULES, DIALECTS, LASTS, the enumeration and the search."""
     kernels = ",\n".join(f"{name}:{{job:{compact(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
     asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters] for c in CHOICES[:2]}
     pairs = compact([[zero, int(shared)] for zero, shared in PAIRS])
     return (f"const OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
-            + javascript() + (HERE/"search.js").read_text(encoding="utf-8"))
+            + javascript() + launch.javascript() + huggingface.javascript() + failures() + params() + own()
+            + "".join((HERE/name).read_text(encoding="utf-8") for name in ("search.js", "own.js")))
+
+
+def failures():
+    """JavaScript: LASTS, and failing(q), which gives the seconds between checkpoints and those that a second of work takes."""
+    tape = Tape([save_interval(Namespace()), slowdown(Namespace())])
+    names = ",".join(tape.inputs)
+    return f"const LASTS={LASTS.javascript()},failing=({{{names}}})=>({tape.javascript()})({names});\n"
+
+
+def params():
+    """JavaScript: PARAMS, {kind: q => [parameters, those that a token uses]}."""
+    def one(kind):
+        model = traced(kind)
+        tape = Tape([model.params, model.active_params])
+        names = ",".join(tape.inputs)
+        return f"{kind}:({{{names}}})=>({tape.javascript()})({names})"
+    return f"const PARAMS={{{','.join(map(one, kinds()))}}};\n"
+
+
+def own():
+    """JavaScript: OWN, {inside, outside, bf16, fp8}: of the figures of a machine, what `links` and `speed` give."""
+    q = Namespace("q.")
+    ends = [PublishedLink(alpha=getattr(q, f"alpha{k}"), beta=getattr(q, f"beta{k}"), source="own") for k in (1, 2)]
+    dense, measured = ({f: getattr(q, f"{what}_{f}") for f in OWN_FORMATS} for what in ("peak", "measured"))
+    device = Accelerator(name="own", source="own", memory=q.memory, bandwidth=q.bandwidth, dense=dense, measured=measured)
+    inside, outside = (links(Cluster(name="own", source="own", device=device, levels=levels)) for levels in (
+        ((q.node, ends[0]),), ((q.node, ends[0]), (q.devices, ends[1]))))
+    said = dict(inside=inside, outside=outside) | {f: speed(device, f) for f in OWN_FORMATS}
+    return f"const OWN={{{','.join(f'{k}:q=>({_object(x)})' for k, x in said.items())}}};\n"
+
+
+def _object(x):
+    return "{" + ",".join(f"{k}:{compact(v) if isinstance(v, list) else v!s}" for k, v in x.items()) + "}"
+
+
+def figures(cluster):
+    """The figures of a machine as texts, as specs have them: those of a machine of one's own to begin with; None of a torus."""
+    raw, device = specs.read("links"), specs.read("accelerators")[cluster.device.key]
+    if any(level.axes for level in cluster.levels) or len(cluster.levels) < 2:
+        return None
+    given = dict(device=cluster.device.key, memory=device["memory"], bandwidth=device["bandwidth"])
+    given |= {f"{ours}_{f}": device.get(theirs, {}).get(f, "") for f in OWN_FORMATS
+              for ours, theirs in (("peak", "dense"), ("measured", "measured"))} | dict(node=str(cluster.node))
+    for k, link in enumerate((cluster.inner, cluster.outer), 1):
+        given |= {f"{name}{k}": raw[link.key][name] for name in ("alpha", "beta")}
+    return given
 
 
 def kinds():
@@ -131,6 +185,11 @@ def speed(device, format):
                 error=[error(kind_of(some[sparse], device, format)) for sparse in (False, True)])
 
 
+SIZES = dict(memory="memory", bandwidth="bandwidth", **{f"{k}_{f}": "rate" for f in OWN_FORMATS for k in ("peak", "measured")},
+             alpha1="time", beta1="bandwidth", alpha2="time", beta2="bandwidth")
+UNITS = {kind: {unit: factor for unit, (of, factor) in specs.UNITS.items() if of == kind} for kind in {*SIZES.values()}}
+
+
 def compact(x):
     """x as JSON without spaces."""
     return json.dumps(x, ensure_ascii=False, separators=(",", ":"))
@@ -147,8 +206,8 @@ def measured(device, format):
 def machine(cluster):
     """What the page needs of a cluster."""
     device = cluster.device
-    return dict(name=cluster.name, device=device.name, devices=cluster.devices, memory=device.memory, node=cluster.node,
-                flat=len(cluster.levels) == 1, groups=[level.devices for level in cluster.levels[:-1]],
+    return dict(name=cluster.name, device=device.name, figures=figures(cluster), devices=cluster.devices, memory=device.memory,
+                node=cluster.node, flat=len(cluster.levels) == 1, groups=[level.devices for level in cluster.levels[:-1]],
                 inside=links(cluster.sized(cluster.node)), outside=links(cluster.sized(2*cluster.node)),
                 formats={f: speed(device, f) for f in ("bf16", "fp8", "fp4") if f in device.dense and measured(device, f)})
 
@@ -158,7 +217,9 @@ def data():
     return dict(models={k: dict(name=m.name, kind=kind(m), context=m.context, q=shape(m)) for k, m in models().items()},
                 machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, causes=CAUSES,
                 letters=[*SHAPE, "experts", *(f"experts_{k}" for k in EXPERTS)],
-                kinds=[f"{part}_bytes" for part in KINDS], words=WORDS, frameworks={k: d.name for k, d in DIALECTS.items()})
+                kinds=[f"{part}_bytes" for part in KINDS], words=WORDS,
+                defaults={k: d for k in SHAPE if (d := Transformer.__dataclass_fields__[k].default) and isinstance(d, int)},
+                units=UNITS, sizes=SIZES, times=dict(s=1, ms=1e-3, **TIMES), mtbf=f"{LLAMA3_MTBF/TIMES['years']:.2g} years")
 
 
 def html():

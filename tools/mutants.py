@@ -229,7 +229,7 @@ def put_in_place(old, new):
             here.cache_clear()
         if inspect.isclass(x) and x.__module__ == new.__name__:
             put_in_place(here, x)
-        elif isinstance(x, (int, float, tuple)) and not name.startswith("__"):
+        elif isinstance(x, (int, float, tuple, dict)) and not name.startswith("__"):
             setattr(old, name, x)
 
 

@@ -8,7 +8,7 @@ import datetime
 import difflib
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Real
 from pathlib import Path
@@ -99,7 +99,7 @@ def read(kind):
 
 def pick(entries, name, kind):
     """The entry called `name`; an unknown name raises ValueError that lists the close ones."""
-    if name in entries:
+    if isinstance(name, Hashable) and name in entries:
         return entries[name]
     asked = str(name).lower()
     close = [k for k in entries if asked and asked in k]

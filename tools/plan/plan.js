@@ -1,9 +1,11 @@
 (() => {
 "use strict";
 const $ = id => document.getElementById("cx-" + id), D = JSON.parse($("plan-data").textContent), DAY = 86400, CODE = $("planner").textContent;
-const P = new Function(CODE + ";return { price, broken, search, padded, RULES, ASKED, DEGREES };")();
+const P = new Function(CODE + ";return { price, broken, search, padded, cannot, launched, failing, LASTS, configured, measure, PARAMS, OWN, DIALECTS, RULES, ASKED, DEGREES };")();
 const esc = s => String(s).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
-for (const m of Object.values(D.models)) m.q = { ...Object.fromEntries(D.letters.map(k => [k, 0])), ...m.q };
+const NONE = Object.fromEntries(D.letters.map(k => [k, 0])), DEVICES = {};
+for (const m of Object.values(D.models)) m.q = { ...NONE, ...m.q };
+for (const [key, m] of Object.entries(D.machines)) { m.key = key; if (m.figures) DEVICES[m.figures.device] ??= m; }
 
 // ---- numbers as people write them
 const UNITS = { k: 1e3, M: 1e6, G: 1e9, B: 1e9, T: 1e12 };
@@ -13,6 +15,7 @@ function num(text, base = 1000) {
   const u = m[2] === "K" ? "k" : m[2];
   return +m[1].replace(/[, ]/g, "") * (!u ? 1 : base === 1000 ? UNITS[u] : 1024 ** Math.round(Math.log10(UNITS[u]) / 3));
 }
+const seconds = text => { const m = /^(.*?[\d.])\s*([a-z]*)$/.exec(String(text).trim()), u = m && D.times[m[2] || "s"]; return u ? num(m[1]) * u : NaN; };
 const digits = (x, n = 3) => x >= 100 ? Math.round(+x.toPrecision(n)).toLocaleString("en") : String(+x.toPrecision(n));
 const count = x => Math.round(x).toLocaleString("en");
 const short = x => { for (const [u, f] of [["T", 1e12], ["B", 1e9], ["M", 1e6], ["k", 1e3]]) if (x >= f) return digits(x / f) + " " + u; return digits(x); };
@@ -25,39 +28,85 @@ const date = ms => new Date(ms).toLocaleDateString("en-GB", { day: "numeric", mo
 const pct = x => x >= .1 ? Math.round(100 * x) + " %" : x > 0 && x < .0005 ? "<0.1 %" : +(100 * x).toPrecision(2) + " %";
 
 // ---- the setting: all of it stands in the address
-const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9",
-  tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "" };
+const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9", mtbf: "", checkpoint: "30 s", restart: "5 min", framework: "megatron",
+  config: "", ...D.machines["dgx-h100"].figures, tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "" };
 const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute"];
-const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", sequence_parallel: "sequence parallel", share: "share of memory" };
+const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", sequence_parallel: "sequence parallel", share: "share of memory",
+  device: "device", node: "devices in a node", memory: "its memory", bandwidth: "memory bandwidth", peak_bf16: "peak in bf16", measured_bf16: "fastest product in bf16", peak_fp8: "peak in fp8", measured_fp8: "fastest product in fp8",
+  alpha1: "latency in a node", beta1: "bandwidth in a node", alpha2: "latency between nodes", beta2: "bandwidth between nodes" };
+const FIGURES = Object.keys(D.machines["dgx-h100"].figures), OF_DEVICE = FIGURES.filter(k => k in D.sizes && !/[12]$/.test(k));
 let S, pick = "", R = null, sizes = [];
 function readAddress() {
   const h = new URLSearchParams(location.hash.slice(1)), s = { ...START };
   for (const [k, v] of h) if (k in s) s[k] = v;
-  if (!Object.hasOwn(D.models, s.model)) s.model = START.model;
-  if (!Object.hasOwn(D.machines, s.machine)) s.machine = START.machine;
-  if (!Object.hasOwn(D.machines[s.machine].formats, s.format)) s.format = "bf16";
+  if (s.model !== "own" && !Object.hasOwn(D.models, s.model)) s.model = START.model;
+  if (s.machine !== "own" && !Object.hasOwn(D.machines, s.machine)) s.machine = START.machine;
+  if (s.device !== "own" && !Object.hasOwn(DEVICES, s.device)) s.device = START.device;
+  if (!formatsOf(s).includes(s.format)) s.format = "bf16";
+  if (!(s.framework in P.DIALECTS)) s.framework = s.framework === "capacity" ? "capacity" : START.framework;
   pick = h.get("layout") || "";
   return s;
 }
 function writeAddress() {
   const h = new URLSearchParams();
-  for (const k in S) if (S[k] !== "" && (S[k] !== START[k] || ["model", "machine", "devices", "tokens"].includes(k))) h.set(k, S[k].replace(/[ ,](?=\d{3}\b)|(?<=\d) (?=[A-Z])/g, ""));
+  const idle = k => k === "config" ? S.model !== "own" : FIGURES.includes(k) ? S.machine !== "own" || OF_DEVICE.includes(k) && S.device !== "own" : false;
+  for (const k in S) if (!idle(k) && (S[k] !== START[k] || ["model", "machine", "devices", "tokens"].includes(k))) h.set(k, ["tokens", "devices", "batch", "seq"].includes(k) ? S[k].replace(/[ ,](?=\d{3}\b)|(?<=\d) (?=[A-Z])/g, "") : S[k]);
   if (pick) h.set("layout", pick);
   history.replaceState(null, "", "#" + h);
 }
 const idOf = l => LAYOUT.map(k => l[k]).join("_");
 const ofId = id => { const v = id.split("_").map(Number); return v.length === LAYOUT.length && v.every(Number.isFinite) ? Object.fromEntries(LAYOUT.map((k, i) => [k, v[i]])) : null; };
 
+/* The model of a setting: {name, kind, q, context}, or {error}. */
+let read = {};
+function modelOf(s) {
+  if (s.model !== "own") return D.models[s.model];
+  if (read.text !== s.config) {
+    let m;
+    try { m = s.config.trim() ? P.configured(JSON.parse(s.config)) : { error: "Paste a config.json, or choose the file; nothing leaves this page." }; } catch (e) { m = { error: `That is no JSON: ${e.message}.` }; }
+    if (m.q) m.q = { ...NONE, ...D.defaults, ...m.q };
+    if (m.q && m.q.layers > 4096) m = { error: `num_hidden_layers = ${m.q.layers}; allowed: at most 4096 on this page` };
+    read = { text: s.config, m };
+  }
+  return read.m;
+}
+/* The machine of a setting, as D.machines has it, or {wrong, note}. */
+function machineOf(s) {
+  if (s.machine !== "own") return D.machines[s.machine];
+  const known = s.device === "own" ? null : DEVICES[s.device], node = num(s.node), q = { node };
+  if (!(node >= 1 && node % 1 === 0 && node <= 2 ** 20)) return { wrong: "node", note: `${NAMES.node} = '${s.node}'; allowed: a whole number, at least 1.` };
+  for (const k in D.sizes) {
+    if (known && OF_DEVICE.includes(k) || k.endsWith("fp8") && !s.peak_fp8.trim() && !s.measured_fp8.trim()) continue;
+    const units = D.units[D.sizes[k]], x = q[k] = P.measure(s[k], units);
+    if (!(x > 0 && x < 1e30 || x === 0 && k.startsWith("alpha"))) return { wrong: k, note: `${NAMES[k]} = '${s[k]}'; allowed: a number ${x === 0 ? "above 0 " : ""}and one of ${Object.keys(units).join(", ")}.` };
+  }
+  const formats = known ? known.formats : { bf16: P.OWN.bf16(q), ...("peak_fp8" in q && { fp8: P.OWN.fp8(q) }) };
+  return { device: known ? known.device : "your device", devices: 1024, memory: known ? known.memory : q.memory, node, flat: false, groups: [node], inside: P.OWN.inside(q), outside: P.OWN.outside(q), formats };
+}
+const formatsOf = s => Object.keys(machineOf(s).formats || { bf16: 0 });
+/* A machine of one's own for the package: a file in TOML. */
+function toml(s, n) {
+  const text = k => JSON.stringify(s[k].trim().replace(/\s*([A-Za-z].*)$/, (u, unit) => /^e[+-]?\d/.test(unit) ? u : " " + unit)), both = of => `{ bf16 = ${text(of + "_bf16")}${s.peak_fp8.trim() ? `, fp8 = ${text(of + "_fp8")}` : ""} }`;
+  const level = (devices, k) => `  { devices = ${devices}, link = { alpha = ${text("alpha" + k)}, beta = ${text("beta" + k)} } },\n`, node = num(s.node);
+  const device = s.device !== "own" ? JSON.stringify(s.device) : `{ memory = ${text("memory")}, bandwidth = ${text("bandwidth")}, dense = ${both("peak")}, measured = ${both("measured")} }`;
+  return `[mine]\ndevice = ${device}\nlevels = [\n${n > node ? level(node, 1) + level(n, 2) : level(n, 1)}]\n`;
+}
+
 /* What a setting asks: {kind, q, limits, most, ...}, or {wrong: field, note}. */
 function jobOf(s) {
-  const model = D.models[s.model], m = D.machines[s.machine], n = num(s.devices), seq = num(s.seq), tokens = num(s.tokens), share = num(s.share);
-  for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` };
+  const model = modelOf(s), m = machineOf(s);
+  if (model.error) return { wrong: "config", note: model.error };
+  if (m.wrong) return m;
+  const n = num(s.devices), seq = num(s.seq), tokens = num(s.tokens), share = num(s.share);
+  for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` }; else if (v > 1e24) return { wrong: k, note: "That is more than there is." };
+  for (const k of ["days", "price"]) if (s[k].trim() && !(num(s[k]) > 0 && num(s[k]) < 1e12)) return { wrong: k, note: `“${s[k]}” is no number of ${k === "days" ? "days; write 90" : "dollars; write 2.50"}, or leave it empty.` };
   for (const [k, v] of Object.entries({ devices: n, seq })) if (v % 1) return { wrong: k, note: "A whole number, please." };
   if (n > 2 ** 20) return { wrong: "devices", note: "At most 1,048,576 devices." };
   if (!(share > 0 && share <= 1)) return { wrong: "share", note: "The share of the memory is above 0 and at most 1." };
   const inner = m.groups.filter(x => x < n).at(-1);
   if (inner && n % inner) return { wrong: "devices", note: `On this machine ${count(n)} devices do not fill whole groups of ${count(inner)}: take ${[Math.floor(n / inner) * inner, Math.ceil(n / inner) * inner].filter(x => x).map(count).join(" or ")}.` };
   let batch = [1000, 1024].map(base => num(s.batch, base) / seq).find(b => b >= 1 && b % 1 === 0), note = "";
+  if (num(s.batch) / seq > 1e9) return { wrong: "batch", note: "At most 1,000,000,000 sequences in a batch." };
   if (!batch) { batch = Math.max(1, Math.round(num(s.batch) / seq)); note = "Rounded to whole sequences: a"; }
   const speed = m.formats[s.format], [spread, tail] = speed.error[model.kind === "dense" ? 0 : 1];
   const q = { ...model.q, ...(n > m.node ? m.outside : m.inside), ...(n <= m.node || m.flat ? { node: n } : {}), ...speed, spread, tail, devices: n, batch, seq_len: seq };
@@ -67,10 +116,18 @@ function jobOf(s) {
     limits[k] = s[k].split(",").map(Number);
     if (!limits[k].every(v => v >= 0 && (k === "recompute" ? v <= 1 : v % 1 === 0))) return { wrong: k, note: `${NAMES[k]}: ${k === "recompute" ? "shares from 0 to 1" : "whole numbers"}, with commas between.` };
   }
+  let failures = null;
+  if (s.mtbf.trim()) {
+    failures = { devices: n };
+    for (const k of ["mtbf", "checkpoint", "restart"]) if (!((failures[k] = seconds(s[k])) >= (k === "restart" ? 0 : 1e-9))) return { wrong: k, note: `“${s[k]}” is no time; write 30 s, 5 min, 50,000 h or 5.8 years.` };
+    if (!P.LASTS.holds(failures)) return { wrong: "mtbf", note: P.LASTS.sentence(failures) };
+  }
+  const [every, slow] = failures ? P.failing(failures) : [0, 1];
   q.vocab = P.padded(q, limits);
   const steps = tokens / (batch * seq);
   note = `${note || "A"} step is ${count(batch)} sequence${batch > 1 ? "s" : ""}, ${count(batch * seq)} tokens; ${count(Math.ceil(steps))} steps.` + (q.vocab > model.q.vocab ? ` Vocabulary padded to ${count(q.vocab)}.` : "");
-  return { kind: model.kind, q, limits, most: share * m.memory, memory: m.memory, share, steps, tokens, note, machine: m, model };
+  if (model.config) { const [all, active] = P.PARAMS[model.kind](model.q); note = `${model.name}: ${short(all)} parameters${active < all ? `, ${short(active)} of them for a token` : ""}. ${model.note} ${note}`; }
+  return { kind: model.kind, q, limits, most: share * m.memory, memory: m.memory, share, steps, tokens, note, machine: m, model, failures, every, slow };
 }
 
 // ---- the worker, or the page itself where there is none
@@ -82,14 +139,15 @@ function hire() {
     worker.onerror = () => { worker = null; };
   } catch { worker = null; }
 }
-function send(id, job) {
-  const bare = { kind: job.kind, q: job.q, limits: job.limits, most: job.most };
+function send(id, job, only) {
+  const bare = { kind: job.kind, q: job.q, limits: job.limits, most: job.most, only };
   if (worker) { busy++; worker.postMessage({ id, job: bare }); } else setTimeout(() => heard({ id, found: P.search(bare) }));
 }
 function heard({ id, part, found }) {
   if (found) busy--;
   const [mine, k] = id.split(".");
   if (+mine !== run) return;
+  if (k in P.DIALECTS) { if (!part) { R.can[k] = found; drawLaunch(); } return; }
   if (k) { sizes[k].found = found; drawSizes(); return; }
   document.documentElement.dataset.answered ??= Math.round(performance.now());
   if (part) { if (part.best) saySoFar(part); return; }
@@ -97,6 +155,7 @@ function heard({ id, part, found }) {
 }
 function ask() {
   const job = jobOf(S), note = $("note");
+  if (job.model && job.model.config && job.model.config !== S.config) { read.text = S.config = job.model.config; }
   for (const el of document.querySelectorAll("#cx-job [name]")) el.name === job.wrong ? el.setAttribute("aria-invalid", "true") : el.removeAttribute("aria-invalid");
   note.textContent = job.note; note.classList.toggle("bad", !!job.wrong);
   writeAddress();
@@ -104,7 +163,7 @@ function ask() {
   if (worker && busy > 0) { worker.terminate(); busy = 0; hire(); }
   if (job.wrong) { R = null; $("answer").innerHTML = ""; $("found").hidden = true; return; }
   $("answer").classList.add("stale"); $("found").classList.add("stale");
-  R = { job }; began = performance.now();
+  R = { job, can: {} }; began = performance.now();
   send(run + "", job);
 }
 
@@ -112,7 +171,7 @@ function ask() {
 const zero = z => z ? "ZeRO-" + z : "no ZeRO", again = r => !r ? "nothing recomputed" : r === 1 ? "all recomputed" : pct(r) + " recomputed";
 const split = l => ["tp", "pp", "cp", "ep", "dp"].filter(k => l[k] > 1 || k === "dp").map(k => `${k}\u00a0${count(l[k])}${k === "tp" && l.sequence_parallel ? "\u00a0sp" : ""}`).join(" · ");
 const rest = l => [`micro-batch ${l.microbatch}`, l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero), again(l.recompute)].filter(Boolean).join(", ");
-const shown = (t, job) => time(t * job.steps);
+const whole = (t, job) => t * job.steps * job.slow, shown = (t, job) => time(whole(t, job));
 const device = () => esc(R.job.machine.device);
 
 function saySoFar(part) {
@@ -140,10 +199,10 @@ const verdict = l => P.broken({ ...R.job.q, ...l }).filter(Boolean);
 function draw() {
   const l = chosen(), p = P.price(R.job, l);
   R.l = l; R.p = p;
-  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawCommand(l);
+  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawLaunch();
 }
 function drawAnswer(l, p) {
-  const j = R.job, total = p.time * j.steps, u = unitOf(total), low = p.low * j.steps, high = p.high * j.steps, n = j.q.devices, bare = x => time(x, u).split(" ")[0];
+  const j = R.job, total = whole(p.time, j), u = unitOf(total), low = whole(p.low, j), high = whole(p.high, j), n = j.q.devices, bare = x => time(x, u).split(" ")[0];
   const best = l === R.found.best || idOf(l) === idOf(R.found.best);
   let html = `<p class="first"><b>${short(j.tokens)} tokens</b> take <b>${time(total, u)}</b> <span class="range">(${bare(low)} to ${bare(high)})</span> on ${count(n)} × ${device()}.</p>`;
   html += `<p>${best ? "The best layout is" : "Your layout is"} <b>${split(l)}</b>, ${rest(l)}: a step in ${exact(p.time)}, ${pct(p.mfu)} of peak, ${gb(p.memory)} of ${gb(j.memory)}.`;
@@ -153,8 +212,14 @@ function drawAnswer(l, p) {
   bits.push(price > 0 ? `It costs <b>${money(total * hours * price)}</b> (${money(low * hours * price)} to ${money(high * hours * price)}).` : `That is ${short(total * hours)} device-hours.`);
   if (t0 && total < 1e10) bits.push(`It ends on <b>${date(t0 + 1e3 * total)}</b> (${date(t0 + 1e3 * low)} to ${date(t0 + 1e3 * high)}).`);
   if (days > 0) { const d = days * DAY; bits.push(d > high ? `<span class="good">${digits(days)} days are more than the range asks for.</span>` : d < low ? `<span class="bad">${digits(days)} days are less than the range allows.</span>` : `<span class="${d > total ? "good" : "bad"}">${digits(days)} days lie inside the range, ${d > total ? "behind" : "before"} its middle.</span>`); }
-  html += `<p>${bits.join(" ")}</p><p><small>${count(R.found.legal)} legal layouts, of which ${count(R.found.fits)} fit; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
+  html += `<p>${bits.join(" ")}</p><p>${failing(j)}</p><p><small>${count(R.found.legal)} legal layouts, of which ${count(R.found.fits)} fit; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
   $("answer").innerHTML = html;
+}
+function failing(j) {
+  const link = '<a href="chapters/26-failures-checkpoints.html">failures and checkpoints</a>', all = { mtbf: D.mtbf, checkpoint: S.checkpoint, restart: S.restart };
+  if (j.failures) return `Of that time ${pct(1 - 1 / j.slow)} goes to ${link}: a failure every ${time(j.failures.mtbf / j.q.devices)}, a checkpoint after every ${time(j.every)} of work.`;
+  const would = jobOf({ ...S, ...all });
+  return `Without ${link}. If a device fails once in ${D.mtbf}, as in Llama 3’s run, they add ${would.wrong ? "more than the work itself" : pct(would.slow - 1)}: <button type="button" class="plain" data-failures>count them</button>.`;
 }
 const ink = k => { const [, , role, share] = D.words[k]; return `color-mix(in srgb, var(--${role}) ${share}%, var(--paper))`; };
 function drawBars(p) {
@@ -201,7 +266,7 @@ function drawSizes() {
   if (!R.found.best) return;
   const price = num(S.price);
   $("sizes").innerHTML = `<table><thead><tr><th>devices</th><th>run</th><th>${price > 0 ? "cost" : "device-hours"}</th><th>best layout</th></tr></thead><tbody>${sizes.map(({ n, job, found }) => {
-    const b = found && found.best, hours = b && b.time * job.steps * n / 3600;
+    const b = found && found.best, hours = b && whole(b.time, job) * n / 3600;
     return `<tr class="${n === R.job.q.devices ? "on" : ""}"><td><button type="button" class="plain" data-devices="${n}">${count(n)}</button></td><td>${!found ? "…" : b ? shown(b.time, job) : "–"}</td><td>${b ? price > 0 ? money(hours * price) : short(hours) : ""}</td><td>${b ? split(b) : found ? "nothing fits" : ""}</td></tr>`; }).join("")}</tbody></table>`;
 }
 function drawOwn(l) {
@@ -222,10 +287,24 @@ function tryOwn() {
   }
   $("verdict").innerHTML = say;
 }
-function drawCommand(l) {
+function drawLaunch() {
+  const l = R.l, q = { ...R.job.q, ...l }, name = S.framework, d = P.DIALECTS[name], why = d ? P.cannot(d, q) : [];
+  $("framework").value = name;
+  $("source").textContent = d ? `Spelled as in ${d.source}.` + (S.format === "bf16" ? "" : ` For products in 16 bits: what turns on ${S.format} is not among them.`) : "The same answer in a terminal.";
+  $("code").hidden = why.length > 0; $("cannot").hidden = !why.length;
+  $("command").textContent = why.length ? "" : d ? P.launched(d, q) : shell(l);
+  if (!why.length) { $("cannot").textContent = ""; return; }
+  const can = R.can[name], b = can && can.best;
+  if (!(name in R.can)) { R.can[name] = null; send(run + "." + name, R.job, name); }
+  $("cannot").innerHTML = `<span class="bad">${esc(d.name)} cannot run this layout.</span> ${why.map(esc).join(" ")} ` + (!can ? "Looking for the best that it can …"
+    : b ? `The best that it can: <button type="button" class="plain" data-pick="${idOf(b)}">${split(b)}, ${rest(b)}</button>, ${shown(b.time, R.job)}, ${pct(b.time / R.found.best.time - 1)} more than the best.` : "Of the layouts that fit, it can run none.");
+}
+function shell(l) {
   const option = k => `--${k.replaceAll("_", "-")} ${k === "sequence_parallel" ? l[k] ? "yes" : "no" : l[k]}`;
-  $("command").textContent = [`capacity plan ${S.model} --cluster ${S.machine}:${R.job.q.devices}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
-    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel"].map(option).join(" ") + ` --emit ${$("framework").value}`].join(" \\\n");
+  const file = (name, text) => `cat > ${name} <<'END'\n${text}END\n`, own = { model: S.model === "own", machine: S.machine === "own" };
+  return (own.model ? file("config.json", S.config + "\n") : "") + (own.machine ? file("mine.toml", toml(S, R.job.q.devices)) : "") +
+    [`capacity plan ${own.model ? "config.json" : S.model} --cluster ${own.machine ? "mine.toml" : `${S.machine}:${R.job.q.devices}`}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
+    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel"].map(option).join(" ")].join(" \\\n");
 }
 function nothing(found) {
   const l = found.least;
@@ -235,43 +314,66 @@ function nothing(found) {
 
 // ---- the form
 const options = (el, of, now) => { el.innerHTML = Object.entries(of).map(([k, t]) => `<option value="${k}"${k === now ? " selected" : ""}>${esc(t)}</option>`).join(""); };
+const formats = () => options($("job").elements.format, Object.fromEntries(formatsOf(S).map(k => [k, k])), S.format);
 function fields() {
   const f = $("job").elements, names = x => Object.fromEntries(Object.entries(x).map(([k, v]) => [k, v.name || k]));
-  options(f.model, names(D.models), S.model); options(f.machine, names(D.machines), S.machine);
-  options(f.format, Object.fromEntries(Object.keys(D.machines[S.machine].formats).map(k => [k, k])), S.format);
+  options(f.model, { ...names(D.models), own: "your config.json" }, S.model); options(f.machine, { ...names(D.machines), own: "your own machine" }, S.machine);
+  formats();
+  $("config").hidden = S.model !== "own"; $("machine").hidden = S.machine !== "own"; f.config.value = S.config;
+  const devices = { ...Object.fromEntries(Object.entries(DEVICES).map(([k, m]) => [k, m.device])), own: "another device" };
+  $("figures").innerHTML = FIGURES.filter(k => S.device === "own" || !OF_DEVICE.includes(k)).map(k => `<label>${NAMES[k]}${k === "device" ? `<select name="device"></select>` : `<input name="${k}">`}</label>`).join("");
+  options(f.device, devices, S.device);
   $("limits").innerHTML = [...LAYOUT, "share"].map(k => `<label>${NAMES[k]}<input name="${k}" placeholder="any"></label>`).join("");
-  for (const k in S) if (f[k].tagName === "INPUT") f[k].value = S[k];
+  for (const k in S) if (f[k] && f[k].tagName === "INPUT") f[k].value = S[k];
 }
 let wait;
 $("job").addEventListener("input", e => {
   const { name, value } = e.target;
   if (!(name in S)) return;
+  const before = S[name], figures = D.machines[before] && D.machines[before].figures;
   S[name] = value;
-  if (name === "model" && D.models[value].context) S.seq = count(Math.min(D.models[value].context, 8192));
-  if (name === "machine") { S.devices = count(Math.min(D.machines[value].devices, 1024)); if (!(S.format in D.machines[value].formats)) S.format = "bf16"; }
-  if (name === "model" || name === "machine") { const open = $("job").querySelector("details").open; fields(); $("job").querySelector("details").open = open; }
-  if (["days", "start", "price"].includes(name)) { writeAddress(); if (R && R.found && R.found.best) { drawAnswer(R.l, R.p); drawSizes(); } return; }
-  pick = "";
+  if ((name === "model" || name === "config") && modelOf(S).context) { S.seq = count(Math.min(modelOf(S).context, 8192)); $("job").elements.seq.value = S.seq; }
+  if (name === "machine" && value === "own" && figures) Object.assign(S, figures);
+  else if (name === "machine") S.devices = count(Math.min(machineOf(S).devices || 1024, 1024));
+  if (!formatsOf(S).includes(S.format)) S.format = "bf16";
+  if (FIGURES.includes(name)) formats();
+  if (["model", "machine", "device"].includes(name)) { const open = $("job").querySelector("details").open; fields(); $("job").querySelector("details").open = open; $("job").elements[name].focus(); }
+  const after = ["days", "start", "price"].includes(name);
+  if (after && R && R.found && R.found.best && !jobOf(S).wrong) { writeAddress(); drawAnswer(R.l, R.p); drawSizes(); return; }
+  if (!after && !["mtbf", "checkpoint", "restart"].includes(name)) pick = "";
   clearTimeout(wait); wait = setTimeout(ask, e.target.tagName === "SELECT" ? 0 : 200);
 });
 const choose = id => { pick = id === idOf(R.found.best) ? "" : id; writeAddress(); draw(); };
 $("plan").addEventListener("click", e => {
-  const b = e.target.closest("[data-pick],[data-devices],[data-say]");
+  const b = e.target.closest("[data-pick],[data-devices],[data-say],[data-failures]");
   if (!b) return;
-  if ("devices" in b.dataset) { S.devices = count(+b.dataset.devices); pick = ""; fields(); ask(); } else if ("pick" in b.dataset) choose(b.dataset.pick);
-  if (b.closest(".map")) $("why").textContent = b.getAttribute("aria-label");
+  if ("failures" in b.dataset) { S.mtbf = D.mtbf; fields(); $("job").elements.mtbf.focus(); ask(); return; }
+  const map = b.closest(".map"), told = b.getAttribute("aria-label");
+  if ("devices" in b.dataset) { S.devices = count(+b.dataset.devices); pick = ""; fields(); ask(); $("job").elements.devices.focus(); }
+  else if ("pick" in b.dataset) {
+    const back = b.closest("#cx-cannot") ? $("framework") : $("answer");
+    choose(b.dataset.pick);
+    (map ? $("map").querySelector("[aria-pressed=true]") : back).focus();
+  }
+  if (map) $("why").textContent = told;
 });
 for (const type of ["pointerover", "focusin"]) $("map").addEventListener(type, e => { const b = e.target.closest("button"); if (b) $("why").textContent = b.getAttribute("aria-label"); });
 $("best").addEventListener("change", e => { choose(e.target.value); const on = $("best").querySelector("input:checked"); if (on) on.focus(); });
 $("own").addEventListener("input", tryOwn);
+$("file").addEventListener("change", async e => {
+  const file = e.target.files[0], area = $("job").elements.config;
+  if (!file) return;
+  area.value = await file.text();
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+});
 for (const id of ["job", "own"]) $(id).addEventListener("submit", e => e.preventDefault());
-$("framework").addEventListener("change", () => drawCommand(R.l));
+$("framework").addEventListener("change", e => { S.framework = e.target.value; writeAddress(); drawLaunch(); });
 $("copy").addEventListener("click", async () => {
   try { await navigator.clipboard.writeText($("command").textContent); } catch { getSelection().selectAllChildren($("command")); document.execCommand("copy"); }
   $("copy").textContent = "Copied"; setTimeout(() => { $("copy").textContent = "Copy"; }, 1500);
 });
 addEventListener("hashchange", () => { S = readAddress(); fields(); ask(); });
-options($("framework"), D.frameworks, "megatron");
-Object.assign($("plan"), { jobOf, START, ...P });
+options($("framework"), { ...Object.fromEntries(Object.entries(P.DIALECTS).map(([k, d]) => [k, d.name])), capacity: "the package capacity" });
+Object.assign($("plan"), { jobOf, toml, START, ...P });
 S = readAddress(); fields(); $("job").hidden = false; hire(); ask();
 })();

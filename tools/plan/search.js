@@ -1,5 +1,5 @@
-/* The search. KERNELS, OUTPUTS, PAIRS, RULES, ASKED and layouts() are printed from the package, and stand above. */
-const DEGREES = ["pp", "chunks", "tp", "cp", "dp", "ep", "microbatch"], WIDTH = OUTPUTS.length - 2, TWO = 2 * PAIRS.length;
+/* The search. KERNELS, OUTPUTS, PAIRS, RULES, ASKED, DIALECTS, WIDTH and layouts() are printed from the package, and stand above. */
+const DEGREES = ["pp", "chunks", "tp", "cp", "dp", "ep", "microbatch"], REST = OUTPUTS.length - 2, TWO = 2 * PAIRS.length;
 
 /* The vocabulary that every tensor degree divides. */
 function padded(q, limits) {
@@ -15,14 +15,25 @@ const kernel = (kind, q) => KERNELS[kind].run(...KERNELS[kind].job.map(k => q[k]
 function price({ kind, q }, l) {
   const x = kernel(kind, q)(l.pp, l.chunks, l.tp, l.cp, l.dp, l.ep)(l.microbatch)(l.recompute);
   const pair = PAIRS.findIndex(([zero, shared]) => zero === l.zero && shared === l.sequence_parallel);
-  return Object.fromEntries(OUTPUTS.map((name, i) => [name, i < 2 ? x[2 * pair + i] : x[TWO + WIDTH * pair + i - 2]]));
+  return Object.fromEntries(OUTPUTS.map((name, i) => [name, i < 2 ? x[2 * pair + i] : x[TWO + REST * pair + i - 2]]));
 }
 
 /* Sentences of the rules that a layout breaks. */
 const broken = q => Object.values(RULES).filter(r => !r.holds(q)).map(r => r.sentence(q));
 
-/* All legal layouts of a job {kind, q, limits, most}: how many, how many fit, and the best of each split. */
-function search({ kind, q, limits, most }, tell = () => {}) {
+/* Why a framework cannot run a layout, sentences; and the text that launches it. */
+const cannot = (dialect, q) => dialect.refuses.filter(r => !r.holds(q)).map(r => r.sentence(q));
+function launched(dialect, q) {
+  const said = dialect.lines.filter(l => l.when(q)).map(l => l.says(q));
+  if (!dialect.shell) return said.join("\n");
+  const [first, ...words] = said.join(" ").split(" "), rows = [first];
+  for (const word of words) { if (word.startsWith("--") && rows.at(-1).length + word.length > WIDTH) rows.push("   "); rows.push(rows.pop() + " " + word); }
+  return rows.join(" \\\n");
+}
+
+/* All legal layouts of a job {kind, q, limits, most}: how many, how many fit, and the best of each split, of those that the
+   framework `only` can run. */
+function search({ kind, q, limits, most, only }, tell = () => {}) {
   const began = performance.now(), splits = new Map(), whys = new Map(), shares = limits.recompute;
   const at = kernel(kind, q), last = {}, ok = { zero: [], sequence_parallel: [] };
   const pairs = PAIRS.map((pair, k) => [...pair, k]).filter(([z, s]) => limits.zero.includes(z) && limits.sequence_parallel.includes(s));
@@ -47,6 +58,7 @@ function search({ kind, q, limits, most }, tell = () => {}) {
         fits++; split.fits++;
         const old = split.best;
         if (old && (time > old.time || time === old.time && memory >= old.memory)) continue;
+        if (only) { Object.assign(q, { zero: pair[0], sequence_parallel: pair[1], recompute: share }); if (!DIALECTS[only].refuses.every(r => r.holds(q))) continue; }
         split.best = keep(q, pair, share, time, memory);
         if (!best || time < best.time || time === best.time && memory < best.memory) best = split.best;
       }
