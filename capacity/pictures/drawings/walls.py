@@ -24,16 +24,16 @@ def rulers(W, holds, finishes, rent, most=1e5):
     y, least = 106, max(holds, finishes)
     s.text(x - 10, y + 22, "rent", "end", color="limit", bold=True)
     s.rect(x, y + 6, w, 24, "limit", "", opacity=.22, radius=0)
-    s.text(x + w/2, y + 22, f"{show(rent, '$', 3)}, however many", size=LEAST)
+    s.text(x + 10, y + 22, f"{show(rent, '$', 3)}, however many", "start", size=LEAST)
     y = 156
-    s.text(x - 10, y + 12, "you ask for", "end", bold=True, size=LEAST)
+    s.text(x - 10, y + 12, "ask for", "end", bold=True)
     s.line(f"M{place(least):.1f} 6V{y + 12}", opacity=.6, dash="3 3", weight=1.2)
     s.line(f"M{place(least):.1f} {y + 8}H{x + w - 4}", weight=2.5)
     s.head(x + w + 3, y + 8, "right", size=6)
     s.line(f"M{x} {y + 28}h{w}" + "".join(f"M{place(10**k):.1f} {y + 28}v5" for k in range(round(math.log10(most)) + 1)),
            opacity=.55, weight=1)
     for k in range(round(math.log10(most)) + 1):
-        if not s.narrow or k % 2 == 0 or k == round(math.log10(most)):
+        if not s.narrow or k % 2 == 0:
             s.text(place(10**k), y + 48, f"{10**k:,}", soft=True, size=LEAST, spoken=False)
     s.text(x + w, y + 66, "H100s, logarithmic", "end", soft=True, size=LEAST)
     return s
