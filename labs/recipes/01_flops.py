@@ -2,6 +2,7 @@
 
     torchrun --standalone --nproc-per-node=4 labs/recipes/01_flops.py
 """
+import os
 import time
 
 import torch
@@ -57,5 +58,5 @@ assert total[1] == all_tokens*6*weights                         # the CPU's fuse
 assert share > 0
 if dist.get_rank() == 0:
     print(f"{all_tokens} tokens: {total[0]:,} FLOP, 6 for each weight and token and full attention")
-dist.barrier()
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort
