@@ -38,13 +38,13 @@ def offers(W, rows, span=120):
 def step(W, devices, work=12):
     """A step on so many devices: work shared out evenly, then a pause of one unit on each."""
     s = Sketch(W)
-    unit, tall = min(34, (W - 20)/(work + 1)), 15
+    unit, tall = min(34, (W - 20)/(work + 1)), min(32, 156/devices - 3)
     for d in range(devices):
-        y = d*(tall + 4)
+        y = d*(tall + 3)
         for j in range(work//devices + 1):
             color, opacity = WORDS["work" if j < work//devices else "wait"]
             s.rect(j*unit, y, unit - 2, tall, color, "", opacity=opacity, radius=1)
-    key(s, work*(tall + 4) + 6, work="a second of work", wait="of waiting")
+    key(s, 164, work="a second of work", wait="of waiting")
     return s
 
 
