@@ -27,7 +27,7 @@ def offers(W, rows, span=120):
             s.rect(days*(1 - lost)*wide, y + 20, days*lost*wide, tall, "limit", "limit", opacity=.9, radius=0)
         y += tall + 32
     s.line(f"M0 {y:.1f}H{W - 8}", "other", 1, opacity=.5)
-    for at in range(0, span + 1, 30):
+    for at in range(0, span + 1, 60 if s.narrow else 30):
         s.line(f"M{at*wide:.1f} {y:.1f}v5", "other", 1, opacity=.5)
         s.text(at*wide, y + 20, f"{at}{' days' if at == span else ''}", "end" if at == span else "middle" if at else "start",
                soft=True, size=LEAST)
