@@ -53,7 +53,7 @@ def in_turn_or_at_once(W, busy, unit="ms"):
     for title, turn in (("in turn", True), ("at once", False)):
         s.text(0, y + 13, title, "start", bold=True, size=LEAST)
         top, at = y + 22, 0
-        for row, ((name, t), color) in enumerate(zip(busy.items(), colors)):
+        for (name, t), color in zip(busy.items(), colors):
             s.text(x - 8, top + 15, name, "end", soft=True, size=LEAST)
             b = shade(s, x + scale*at, top, scale*t, color)
             s.text(b.cx, b.cy + 5, str(t), size=LEAST, halo=True, spoken=False)
