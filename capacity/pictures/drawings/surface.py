@@ -6,7 +6,6 @@ from math import log10
 
 import numpy as np
 
-from ...units import show
 from ..diagram import LEAST, Sketch
 
 SIZES, TOKENS, LOSSES = (8, 12), (9, 13), (1.8, 3.0)        # powers of ten; nats
@@ -36,7 +35,7 @@ def valley(W, loss, tokens_at, budgets, chosen, best, floor):
     """
     s = Sketch(W)
     left, right, high, low = 46, 10, 186 if s.narrow else 230, 120
-    w, foot = W - left - right, 8 + (186 if s.narrow else 230) + 30
+    w, foot = W - left - right, 8 + high + 30
     sizes = np.geomspace(10**SIZES[0], 10**SIZES[1], 97)
 
     def x(size):
@@ -84,5 +83,5 @@ def valley(W, loss, tokens_at, budgets, chosen, best, floor):
     for p in range(SIZES[0], SIZES[1] + 1):
         s.text(min(x(10**p), W - 16), foot + low + 17, power(p), soft=True, size=LEAST, spoken=False)
     s.text(left + 6, 8 + high - 8, "tokens, against parameters", "start", soft=True, size=LEAST, halo=True)
-    s.text(left + w - 6, foot + 16, f"loss along {show(chosen, 'FLOP')}", "end", soft=True, size=LEAST, halo=True)
+    s.text(left + w - 6, foot + 16, f"loss along {power(round(log10(chosen)))} FLOP", "end", soft=True, size=LEAST, halo=True)
     return s
