@@ -1,28 +1,56 @@
 """Drawings of chapter 3: four boxes on their network with a line around some of the GPUs, and who hears and tells."""
 from ..diagram import LEAST, Sketch
+from ..shapes import Path
 
 BOXES, GPUS = 4, 8
+
+
+def squares(at, size):
+    """A path of squares with these corners."""
+    return "".join(f"M{x:.1f} {y:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}Z" for x, y in at)
 
 
 def boxes(W, around, working, says):
     """Four boxes of eight GPUs, `working` cards of each box in use, a dashed line around "a GPU", "a box" or "two boxes".
 
-    says: the bandwidth of that cut, in words, written above it.
+    Card r of every box hangs on rail r.  says: the bandwidth of the cut, in words, written above it.
     """
-    s = Sketch(W)
-    y = 24
-    s.cluster(y, BOXES, GPUS, inside="450 GB/s", outside="50 GB/s each", spine="the spine",
-              cards={(k, r) for k in range(BOXES) for r in range(working)})
-    per, gap = 2 if s.narrow else 4, 12
-    w = (W - 18 - gap*(per - 1))/per
-    step = (w - 16)/GPUS
-    if around == "a GPU":
-        side = min(26, step - 2) + 5
-        x, top, wide, tall = 9 + step/2 - side/2, y + 52, side, 32
-    else:
-        x, top, wide, tall = -1, y - 4, w + 4 + (w + gap)*(around == "two boxes"), 115
-    s.rect(max(x, 0), top, wide, tall, "", "limit", weight=2.4, dash="6 4", radius=6)
+    s, gap, pitch = Sketch(W), 12, 6
+    per = 2 if s.narrow else BOXES
+    w, tall, y = (W - 20 - gap*(per - 1))/per, 96, 24
+    step, top = (w - 12)/GPUS, y + tall + 14
+    low, size, card = top + pitch*(GPUS - 1), min(15, step - 3), 7
     s.text(1, 14, f"around {around}: {says}", "start", color="limit", bold=True, size=LEAST)
+    stubs, gpus, on, off, wires, rest = "", [], [], [], "", ""
+    for b in range(BOXES):
+        flip = b >= per
+        x, at = 2 + b % per*(w + gap), y if b < per else low + 14
+        put = (lambda dy, h, at=at: at + tall - dy - h) if flip else (lambda dy, h, at=at: at + dy)
+        s.rect(x, at, w, tall, line_opacity=.4, radius=8)
+        s.text(x + 8, put(4, 16) + 13, f"box {b}", "start", soft=True, size=LEAST)
+        bar = s.rect(x + 6, put(22, 20), w - 12, 20, "compute", "compute", opacity=.2, radius=5)
+        s.text(bar.cx, bar.cy + 4.6, "450 GB/s", color="compute", bold=True, size=LEAST)
+        for r in range(GPUS):
+            cx = x + 6 + step*(r + .5)
+            stubs += f"M{cx:.1f} {put(42, 0):.1f}V{put(52, 0):.1f}"
+            gpus.append((cx - size/2, put(52, size)))
+            (on if r < working else off).append((cx - card/2, put(84, card)))
+            wire = (f"M{cx:.1f} {put(52 + size, 0):.1f}V{put(84, 0):.1f}"
+                    f"M{cx:.1f} {put(84 + card, 0):.1f}V{top + pitch*r:.1f}h.01")
+            wires, rest = (wires + wire, rest) if r < working else (wires, rest + wire)
+    rails = "".join(f"M2 {top + pitch*r:.1f}H{W - 12:.1f}" for r in range(GPUS))
+    for d, fill, color, opacity, weight in (
+            (stubs, "", "compute", 1, 2.2), (rails, "", "network", .45, 1.5), (rest, "", "idle", 1, 1),
+            (wires, "", "network", 1, 1.2), (squares(gpus, size), "other", "other", .12, 1),
+            (squares(off, card), "paper", "idle", 1, 1), (squares(on, card), "network", "network", 1, .6)):
+        s.shapes += [Path(d, fill, color, opacity if fill else 1, 1 if fill else opacity, weight)]*bool(d)
+    s.rect(W - 13, top - 4, 9, low - top + 8, "limit", "limit", opacity=.6)
+    side = size + 9
+    first = (8 + step/2 - side/2, y + 47, side, side + 3)
+    s.rect(*(first if around == "a GPU" else (0, y - 2, w + 4 + (w + gap)*(around == "two boxes"), tall + 5)), "", "limit",
+           weight=2.4, dash="6 4", radius=6)
+    s.words(1, max(s.low, low) + 8, W - 2, "Card r of every box hangs on rail r, 50 GB/s each; at the right, the spine.",
+            size=LEAST, soft=True)
     return s
 
 
