@@ -61,12 +61,12 @@ def heard_and_told(W, ranks=4):
     rows = [("heard", list(range(ranks)), "1, 2, 3: each adds its own"),
             ("told", [ranks - 1, *range(ranks - 1)], "4, 5, 6: the sum")]
     for row, (name, order, words) in enumerate(rows):
-        y = 2 + 72*row
+        y = 8 + 74*row
         s.text(x0, y + 21, name, "start", bold=True)
         left = 58 if s.narrow else 80
         step = (W - left - size - 4)/(ranks - 1)
         places = [s.box(left + step*k, y, size, size, str(r)) for k, r in enumerate(order)]
         for k, (a, b) in enumerate(zip(places, places[1:])):
             s.arrow(a, b, str(row*(ranks - 1) + k + 1), color="network", gap=4)
-        s.text(left, y + size + 19, f"messages {words}", "start", soft=True, size=LEAST)
+        s.text(left, y + size + 19, f"{words}", "start", soft=True, size=LEAST)
     return s
