@@ -61,5 +61,6 @@ if dist.get_rank() == 0:
     print(f"{N} boxes of {G}, {dist.get_backend()}, PyTorch {torch.__version__}, {nbytes/1e6:.0f} MB: the sums agree")
     for name, (_, P) in rows.items():
         print(f"{name:20} {times[name]*1e3:8.2f} ms {2*nbytes*(P - 1)/P/times[name]/1e9:8.2f} GB/s of bus bandwidth")
-del ones, x
+dist.barrier()
+del ones, x, rows, mesh, box, rail                       # nothing of a collective is held at exit
 dist.destroy_process_group()
