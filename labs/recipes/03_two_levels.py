@@ -62,5 +62,5 @@ if dist.get_rank() == 0:
     for name, (_, P) in rows.items():
         print(f"{name:20} {times[name]*1e3:8.2f} ms {2*nbytes*(P - 1)/P/times[name]/1e9:8.2f} GB/s of bus bandwidth")
 dist.barrier()
-del ones, x, rows, mesh, box, rail                       # nothing of a collective is held at exit
+ones = x = rows = mesh = box = rail = None               # nothing of a collective is held at exit
 dist.destroy_process_group()
