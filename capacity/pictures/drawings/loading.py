@@ -1,0 +1,100 @@
+"""Drawings of chapter 3a: workers and their trainer in time, who waits for whom, the states of a buffer."""
+from ..diagram import LEAST, Sketch, room
+
+LANE, GAP = 24, 6
+
+
+def bars(s, spans, y, h, place, color, numbers=None):
+    """Spans of time in a lane, in two shades; the number of each where there is room."""
+    for k, (a, b, j) in enumerate(spans):
+        x, X = place(a), place(b)
+        if X <= x:
+            continue
+        s.rect(x, y, max(X - x - 1, .8), h, color, "", opacity=.75 if k % 2 == 0 else .45, radius=1)
+        if numbers and X - x > room(str(j), LEAST) + 4:
+            s.text((x + X)/2, y + h/2 + 4.8, str(j), size=LEAST, halo=True, spoken=False)
+
+
+def lanes(W, run, workers, end, unit="steps"):
+    """A lane for each worker and one for the trainer; under a worker's lane the batches that are ready and wait."""
+    s = Sketch(W)
+    left = 66 if s.narrow else 82
+    place = lambda t: left + (W - left - 8)*min(t, end)/end
+    by = run.worker or [j % workers for j in range(len(run.begun))]
+    for q in range(workers):
+        y = q*(LANE + GAP)
+        s.text(0, y + 16, f"worker {q + 1}", "start", soft=True, size=LEAST)
+        own = [j for j in range(len(by)) if by[j] == q]
+        bars(s, [(run.begun[j], run.ready[j], j + 1) for j in sorted(own, key=lambda j: run.begun[j])], y, LANE - 8, place,
+             "network", True)
+        d = "".join(f"M{place(run.ready[j]):.1f} {y + LANE - 4}H{place(run.taken[j]):.1f}" for j in own
+                    if place(run.taken[j]) > place(run.ready[j]) + 1)
+        if d:
+            s.line(d, "memory", 4, bottom=y + LANE)
+    y = workers*(LANE + GAP) + 4
+    s.text(0, y + 17, "trainer", "start", bold=True, size=LEAST)
+    done = 0
+    for a, b in zip(run.taken, run.ended):
+        if min(a, end) > done + end/400:
+            s.rect(place(done), y, place(a) - place(done), LANE, "limit", "limit", opacity=.14, weight=1, dash="3 2", radius=0)
+        done = b
+    bars(s, [(a, b, j + 1) for j, (a, b) in enumerate(zip(run.taken, run.ended))], y, LANE, place, "compute", True)
+    s.scale(left, y + LANE + 6, W - left - 8, end, "")
+    x, y = 0, y + LANE + 34
+    for words, color, opacity in (("loads", "network", .75), ("ready, waits", "memory", 1), ("trains", "compute", .75),
+                                  ("no batch: idle", "limit", .3)):
+        wide = 20 + room(words) + 16
+        if x + wide > W + 16:
+            x, y = 0, y + 20
+        s.rect(x, y, 14, 11, color, "", opacity=opacity, radius=1)
+        s.text(x + 20, y + 10.5, words, "start", soft=True, size=LEAST)
+        x += wide
+    return s
+
+
+def graph(W):
+    """Loading and training of batches as events; an arrow waits for its tail.  Two slots: a slot is free two batches later."""
+    s = Sketch(W)
+    n = 4 if s.narrow else 5
+    left = 0 if s.narrow else 8
+    step = (W - left)/n
+    wide, tall, low = min(74, step - 26), 34, 168
+    up, down = [], []
+    for j in range(n):
+        x = left + step*j + (step - wide)/2
+        up.append(s.box(x, 22, wide, tall, f"load {j + 1}", "network"))
+        down.append(s.box(x, low, wide, tall, f"train {j + 1}", "compute"))
+    for j in range(n - 1):
+        s.arrow(up[j], up[j + 1], color="network", gap=2)
+        s.arrow(down[j], down[j + 1], color="compute", gap=2)
+    for j in range(n):
+        x = up[j].cx + 10
+        s.line(f"M{x:.1f} {up[j].bottom + 3:.1f}V{low - 9:.1f}", "other", 1.5)
+        s.head(x, low - 3, "down", "other", 4.8)
+    for j in range(n - 2):
+        x, X, y = down[j].cx - 12, up[j + 2].cx - 14, 140 - 26*(j % 3)
+        s.line(f"M{x:.1f} {low - 3:.1f}V{y:.1f}H{X:.1f}V{up[j + 2].bottom + 9:.1f}", "memory", 2.4)
+        s.head(X, up[j + 2].bottom + 3, "up", "memory", 5.2)
+    s.words(0, 216, W, "along the top: the loader is free; down: the batch is there; along the bottom: the trainer is free; "
+            "back up (thick): a slot is free", soft=True, size=LEAST)
+    return s
+
+
+def states(W, slots=4):
+    """How many batches are loaded, as a chain of states: up at the loader's rate, down at the trainer's."""
+    s = Sketch(W)
+    step = (W - 8)/(slots + 1)
+    wide = min(58, step - 30)
+    boxes = []
+    for k in range(slots + 1):
+        x = 4 + step*k + (step - wide)/2
+        boxes.append(s.box(x, 30, wide, 44, str(k), "limit" if k == 0 else "memory" if k == slots else None))
+    for a, b in zip(boxes, boxes[1:]):
+        u, v = a.right + 3, b.x - 3
+        for y, way, color, word, at in ((42, "right", "network", "ρ", 32), (62, "left", "compute", "1", 84)):
+            s.line(f"M{u if way == 'right' else v:.1f} {y}H{v - 5 if way == 'right' else u + 5:.1f}", color, 1.6)
+            s.head(v if way == "right" else u, y, way, color, 4.8)
+            s.text((u + v)/2, at, word, color=color, bold=True, size=LEAST)
+    s.text(0, 104, "empty: the trainer waits", "start", size=LEAST, color="limit")
+    s.text(W, 104 if W > 400 else 124, "full: the loader waits", "end", size=LEAST, color="memory")
+    return s
