@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from capacity.pictures.drawings import loading as drawn
-from capacity.witness.loading import as_ready, in_step, in_turn
+from capacity.witness.loading import as_free, as_ready, in_step, in_turn
 
 
 def test_two_workers_by_hand():
@@ -17,14 +17,14 @@ def test_two_workers_by_hand():
 @pytest.mark.parametrize("workers, ahead", [(1, 1), (1, 3), (2, 2), (4, 2)])
 def test_regular_times_keep_their_order(workers, ahead):
     load, train = np.full(60, 3.0), np.full(60, 1.0)
-    a, b = in_turn(load, train, workers, ahead), as_ready(load, train, workers, ahead)
-    assert np.array_equal(a.ended, b.ended)
+    runs = [how(load, train, workers, ahead).ended for how in (in_turn, as_ready, as_free)]
+    assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
 
 
 def test_never_more_ahead_than_asked():
     rng = np.random.default_rng(3)
     load, train = rng.exponential(1, (2, 400))
-    for how in (in_turn, as_ready):
+    for how in (in_turn, as_ready, as_free):
         for workers, ahead in ((1, 2), (3, 1), (4, 2)):
             run = how(load*workers, train, workers, ahead)
             for t in run.taken[50:]:
@@ -41,6 +41,6 @@ def test_one_in_step_is_one_with_steady_steps():
 def test_drawings_keep_inside_their_sheet(W):
     rng = np.random.default_rng(5)
     load, train = rng.exponential(1, (2, 16))
-    sheets = [drawn.graph(W), drawn.states(W)] + [
+    sheets = [drawn.graph(W), drawn.graph(W, 2, 3), drawn.states(W)] + [
         drawn.lanes(W, how(load*w, train, w, 2), w, 20) for w in (1, 2, 4) for how in (in_turn, as_ready)]
     assert [s.faults() for s in sheets] == [[]]*len(sheets)

@@ -59,6 +59,19 @@ def as_ready(load, train, workers, ahead):
     return Loaded(begun[order], ready[order], taken[order], ended[order], [by[j] for j in order])
 
 
+def as_free(load, train, workers, ahead):
+    """Batches are given to the worker that is free first, and taken in their order."""
+    n, free = len(load), [0.0]*workers
+    begun, ready, taken, ended = (np.zeros(n) for _ in range(4))
+    for j in range(n):
+        q = free.index(min(free))
+        begun[j] = max(free[q], taken[j - workers*ahead] if j >= workers*ahead else 0)
+        free[q] = ready[j] = begun[j] + load[j]
+        taken[j] = max(ready[j], ended[j - 1] if j else 0)
+        ended[j] = taken[j] + train[j]
+    return Loaded(begun, ready, taken, ended)
+
+
 def in_step(load, workers, ahead, first=0):
     """Share of work, from the batch `first` on, of trainers along the last axis that begin each step of one second together.
 

@@ -52,31 +52,47 @@ def lanes(W, run, workers, end, unit="steps"):
     return s
 
 
-def graph(W):
-    """Loading and training of batches as events; an arrow waits for its tail.  Two slots: a slot is free two batches later."""
+def graph(W, workers=1, slots=2):
+    """Loading and training of batches as events; an arrow leads to what waits for it.
+
+    A worker is free for the batch that comes `workers` later, a slot for the one that comes `slots` later.
+    """
     s = Sketch(W)
     n = 4 if s.narrow else 5
-    left = 0 if s.narrow else 8
-    step = (W - left)/n
-    wide, tall, low = min(74, step - 26), 34, 168
+    step = W/n
+    wide, tall, top, low = min(74, step - 26), 34, 34, 180
     up, down = [], []
     for j in range(n):
-        x = left + step*j + (step - wide)/2
-        up.append(s.box(x, 22, wide, tall, f"load {j + 1}", "network"))
+        x = step*j + (step - wide)/2
+        up.append(s.box(x, top, wide, tall, f"load {j + 1}", "network"))
         down.append(s.box(x, low, wide, tall, f"train {j + 1}", "compute"))
-    for j in range(n - 1):
-        s.arrow(up[j], up[j + 1], color="network", gap=2)
-        s.arrow(down[j], down[j + 1], color="compute", gap=2)
-    for j in range(n):
-        x = up[j].cx + 10
-        s.line(f"M{x:.1f} {up[j].bottom + 3:.1f}V{low - 9:.1f}", "other", 1.5)
+    for a, b in zip(down, down[1:]):
+        s.arrow(a, b, color="compute", gap=2)
+    for j, (a, b) in enumerate(zip(up, up[workers:])):
+        if workers == 1:
+            s.arrow(a, b, color="network", gap=2)
+        else:
+            y = top - 10 - 10*(j % workers)
+            s.line(f"M{a.cx + 8:.1f} {top - 2}V{y}H{b.cx - 8:.1f}V{top - 8}", "network", 1.5)
+            s.head(b.cx - 8, top - 2, "down", "network", 4.8)
+    for a in up:
+        x = a.cx + .2*wide
+        s.line(f"M{x:.1f} {a.bottom + 3:.1f}V{low - 9:.1f}")
         s.head(x, low - 3, "down", "other", 4.8)
-    for j in range(n - 2):
-        x, X, y = down[j].cx - 12, up[j + 2].cx - 14, 140 - 26*(j % 3)
-        s.line(f"M{x:.1f} {low - 3:.1f}V{y:.1f}H{X:.1f}V{up[j + 2].bottom + 9:.1f}", "memory", 2.4)
-        s.head(X, up[j + 2].bottom + 3, "up", "memory", 5.2)
-    s.words(0, 216, W, "along the top: the loader is free; down: the batch is there; along the bottom: the trainer is free; "
-            "back up (thick): a slot is free", soft=True, size=LEAST)
+    for j, (a, b) in enumerate(zip(down, up[slots:])):
+        x, X, y = a.cx - .36*wide, b.cx - .1*wide, 152 - 26*(j % 3)
+        s.line(f"M{x:.1f} {low - 3:.1f}V{y:.1f}H{X:.1f}V{b.bottom + 9:.1f}", "memory", 2.4)
+        s.head(X, b.bottom + 3, "up", "memory", 5.2)
+    y = 226
+    for words, color in (("a worker is free", "network"), ("the batch is there", "other"), ("the trainer is free", "compute"),
+                         ("a slot is free", "memory")):
+        x = 0 if s.narrow and color in ("network", "compute") else {"network": 0, "other": W/4, "compute": W/2,
+                                                                   "memory": 3*W/4}[color]
+        if s.narrow and color in ("other", "memory"):
+            x = W/2
+        s.line(f"M{x:.1f} {y + 6}h18", color, 2.4 if color == "memory" else 1.6, bottom=y + 12)
+        s.text(x + 24, y + 10.5, words, "start", soft=True, size=LEAST)
+        y += 20 if s.narrow and color == "other" else 0
     return s
 
 
