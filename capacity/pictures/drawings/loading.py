@@ -60,7 +60,7 @@ def graph(W, workers=1, slots=2):
     s = Sketch(W)
     n = 4 if s.narrow else 5
     step = W/n
-    wide, tall, top, low = min(74, step - 26), 34, 34, 180
+    wide, tall, top, low = min(74, step - 18), 34, 34, 180
     up, down = [], []
     for j in range(n):
         x = step*j + (step - wide)/2
