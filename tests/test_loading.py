@@ -11,7 +11,7 @@ def test_two_workers_by_hand():
     assert list(run.begun) == [0, 0, 4, 5] and list(run.ready) == [4, 1, 5, 6]       # batch 2 waits for batch 1
     assert list(run.taken) == [4, 5, 6, 7] and run.busy() == 4/8
     free = as_ready([4, 1, 1, 1], [1, 1, 1, 1], workers=2, ahead=1)
-    assert free.worker == [1, 1, 1, 0] and list(free.taken) == [1, 2, 3, 4] and free.busy() == 4/5
+    assert free.worker == [1, 1, 1, 0] and free.batch == [1, 2, 3, 0] and list(free.taken) == [1, 2, 3, 4] and free.busy() == 4/5
 
 
 @pytest.mark.parametrize("workers, ahead", [(1, 1), (1, 3), (2, 2), (4, 2)])

@@ -10,12 +10,16 @@ import numpy as np
 
 
 class Loaded(NamedTuple):
-    """When each batch is begun, ready, taken and trained, and the worker that loads it; worker None: batch j by j mod w."""
+    """When each batch is begun, ready, taken and trained, in the order in which they are taken.
+
+    worker and batch: who loads it, and its number; None: batch j is the j-th, loaded by worker j mod w.
+    """
     begun: np.ndarray
     ready: np.ndarray
     taken: np.ndarray
     ended: np.ndarray
     worker: list = None
+    batch: list = None
 
     def busy(self, first=0):
         """Share of the time that the trainer works, from the batch `first` on."""
@@ -56,7 +60,7 @@ def as_ready(load, train, workers, ahead):
             give(len(by), q, taken[j])
         now = ended[j] = taken[j] + train[j]
     order = np.argsort(taken)
-    return Loaded(begun[order], ready[order], taken[order], ended[order], [by[j] for j in order])
+    return Loaded(begun[order], ready[order], taken[order], ended[order], [by[j] for j in order], order.tolist())
 
 
 def as_free(load, train, workers, ahead):

@@ -20,12 +20,12 @@ def lanes(W, run, workers, end, unit="steps"):
     s = Sketch(W)
     left = 66 if s.narrow else 82
     place = lambda t: left + (W - left - 8)*min(t, end)/end
-    by = run.worker or [j % workers for j in range(len(run.begun))]
+    by, number = run.worker or [j % workers for j in range(len(run.begun))], run.batch or range(len(run.begun))
     for q in range(workers):
         y = q*(LANE + GAP)
         s.text(0, y + 16, f"worker {q + 1}", "start", soft=True, size=LEAST)
         own = [j for j in range(len(by)) if by[j] == q]
-        bars(s, [(run.begun[j], run.ready[j], j + 1) for j in sorted(own, key=lambda j: run.begun[j])], y, LANE - 8, place,
+        bars(s, [(run.begun[j], run.ready[j], number[j] + 1) for j in sorted(own, key=lambda j: run.begun[j])], y, LANE - 8, place,
              "network", True)
         d = "".join(f"M{place(run.ready[j]):.1f} {y + LANE - 4}H{place(run.taken[j]):.1f}" for j in own
                     if place(run.taken[j]) > place(run.ready[j]) + 1)
@@ -38,7 +38,7 @@ def lanes(W, run, workers, end, unit="steps"):
         if min(a, end) > done + end/400:
             s.rect(place(done), y, place(a) - place(done), LANE, "limit", "limit", opacity=.14, weight=1, dash="3 2", radius=0)
         done = b
-    bars(s, [(a, b, j + 1) for j, (a, b) in enumerate(zip(run.taken, run.ended))], y, LANE, place, "compute", True)
+    bars(s, [(a, b, j + 1) for j, a, b in zip(number, run.taken, run.ended)], y, LANE, place, "compute", True)
     s.scale(left, y + LANE + 6, W - left - 8, end, "")
     x, y = 0, y + LANE + 34
     for words, color, opacity in (("loads", "network", .75), ("ready, waits", "memory", 1), ("trains", "compute", .75),
