@@ -64,3 +64,4 @@ if dist.get_rank() == 0:
 dist.barrier()
 ones = x = rows = mesh = box = rail = None               # nothing of a collective is held at exit
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort

@@ -93,3 +93,4 @@ if rank == 0:
         print(f"{w} workers, {f} ahead, order {'kept' if kept else 'given up'}: at work {share:.1%}, simulated {want:.1%}; "
               f"{late} batches after a later one")
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort

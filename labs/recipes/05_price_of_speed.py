@@ -4,6 +4,7 @@
 
 It runs on gloo for a few seconds.  Processes that share cores wait for each other, so P_0 is small on a laptop.
 """
+import os
 import time
 
 import numpy as np
@@ -61,3 +62,4 @@ if rank == 0 and world > 1:
         print(f"{p} processes: {took[p]*1e3:.1f} ms a step, {p*took[p]*1e3:.1f} device-ms, "
               f"the line says {(work + p*pause)*1e3:.1f}")
 dist.destroy_process_group()
+os._exit(0)                                        # at once: gloo's threads may outlive Python, and abort
