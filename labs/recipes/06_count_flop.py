@@ -5,6 +5,7 @@
 import os
 
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 
@@ -12,7 +13,8 @@ def count(tokens, needs=True):
     """FLOP of a forward and a backward pass, over six for each parameter and token."""
     # the library
     with torch.device("meta"):
-        layer = torch.nn.TransformerEncoderLayer(4096, 32, 11008, batch_first=True, bias=False)
+        layer = nn.TransformerEncoderLayer(
+            4096, 32, 11008, batch_first=True, bias=False)
         x = torch.empty(1, tokens, 4096, requires_grad=needs)
     with FlopCounterMode(display=False) as counter:
         layer(x).sum().backward()
