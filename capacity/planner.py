@@ -676,7 +676,9 @@ def _illegal(job, devices):
     layouts(job.letters(devices, job.padded(devices)), job.limits, tally)
     alone = [name for name in tally if count(rules=[rule for rule in RULES if rule.name != name])]
     said = [f"No layout of {devices:,} devices and {job.batch:,} sequences is legal."]
-    said += [f"For one: {tally[name][1]}" for name in alone or list(tally)[-1:]]
+    off = [name for name in ("tp", "pp", "cp", "dp") if name in job.limits and all(devices % k for k in job.limits[name])]
+    said += ([f"For one: {name} = {' or '.join(map(str, job.limits[name]))} does not divide devices = {devices}." for name in off]
+             or [f"For one: {tally[name][1]}" for name in alone or list(tally)[-1:]])
     free = [name for name in job.limits if count(limits={k: v for k, v in job.limits.items() if k != name})]
     said += [f"It works if you leave {name} free." for name in free]
     near = (n for k in range(1, 1 + min(job.batch, 512)) for n in (job.batch + k, job.batch - k) if n > 0)
