@@ -177,6 +177,18 @@ def test_degrees_that_do_not_divide_the_devices_are_named(page):
         assert f"For one: {words}" in plan(model("llama3-8b"), cluster("dgx-h100", 64), 128, 8192, **{name: values}).why
 
 
+def test_a_printed_answer_ends_its_sentences(page):
+    """What can only be pressed is not printed, and leaves no colon behind."""
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('.stale')")
+    assert re.search(r"they add [\d.]+ %: count them\.", page.inner_text("#cx-answer"))
+    page.emulate_media(media="print")
+    try:
+        assert re.search(r"they add [\d.]+ %\.", page.inner_text("#cx-answer"))
+    finally:
+        page.emulate_media(media="screen")
+
+
 def test_one_token_is_one_step(page):
     assert page.evaluate(JOB, dict(tokens="1"))["note"].endswith("; 1 step.")
     assert page.evaluate(JOB, dict(tokens="1T"))["note"].endswith(" steps.")
@@ -333,7 +345,8 @@ def test_what_is_wrong_with_ones_own_is_named(page):
         assert got["wrong"] == field and words in got["note"], got
     assert "wrong" not in page.evaluate(JOB, dict(machine="own", device="own", peak_fp8="", measured_fp8="", alpha2="0 s"))
     for text, words in (("", "Paste a config.json"), ("{", "That is no JSON"), ("[1]", "allowed: the fields of a model"), ('{"model_type": "llam"}', "close matches: llama; num_hidden_layers"),
-                        (json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-8B"]["config"] | dict(num_hidden_layers=10**9)), "at most 4096")):
+                        (json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-8B"]["config"] | dict(num_hidden_layers=10**9)), "at most 4096"),
+                        (json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-8B"]["config"] | dict(num_key_value_heads=7)), "num_key_value_heads = 7; allowed: a divisor of num_attention_heads = 32")):
         got = page.evaluate(JOB, dict(model="own", config=text))
         assert got["wrong"] == "config" and words in got["note"], got
 

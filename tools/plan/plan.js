@@ -225,7 +225,7 @@ function failing(j) {
   const link = '<a href="chapters/26-failures-checkpoints.html">failures and checkpoints</a>', all = { mtbf: D.mtbf, checkpoint: S.checkpoint, restart: S.restart };
   if (j.failures) return `Of that time ${pct(1 - 1 / j.slow)} goes to ${link}: a failure every ${time(j.failures.mtbf / j.q.devices)}, a checkpoint after every ${time(j.every)} of work.`;
   const would = jobOf({ ...S, ...all });
-  return `Without ${link}. If a device fails once in ${D.mtbf}, as in Llama 3’s run, they add ${would.wrong ? "more than the work itself" : pct(would.slow - 1)}: <button type="button" class="plain" data-failures>count them</button>.`;
+  return `Without ${link}. If a device fails once in ${D.mtbf}, as in Llama 3’s run, they add ${would.wrong ? "more than the work itself" : pct(would.slow - 1)}<span class="press">: <button type="button" class="plain" data-failures>count them</button></span>.`;
 }
 const ink = k => { const [, , role, share] = D.words[k]; return `color-mix(in srgb, var(--${role}) ${share}%, var(--paper))`; };
 function drawBars(p) {
