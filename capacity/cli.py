@@ -38,11 +38,11 @@ from .units import Unit, byte, dollar, flop, second, show
 
 DEGREES = "tp", "pp", "cp", "dp", "ep", "chunks", "microbatch"
 TIMES = dict(min=60.0, h=3600.0, hour=3600.0, hours=3600.0, d=86400.0, day=86400.0, days=86400.0, week=7*86400.0,
-             weeks=7*86400.0, year=365.25*86400.0, years=365.25*86400.0)
+             weeks=7*86400.0, y=365.25*86400.0, year=365.25*86400.0, years=365.25*86400.0)
 PREFIXES = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "m": 1e-3, "u": 1e-6, "µ": 1e-6,
             "n": 1e-9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 SYMBOLS = {"B": (byte, 1), "b": (byte, 1/8), "s": (second, 1), "FLOP": (flop, 1), "OP": (flop, 1), "$": (dollar, 1)}
-NUMBER = re.compile(r"([-+]?[0-9][0-9,_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*)")
+NUMBER = re.compile(r"([-+]?(?:[0-9][0-9,_]*(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*)")
 
 
 # ---- quantities ------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def quantity(text, unit, name="value"):
     Without a unit it is a number of the base units. Raises ValueError, naming it, for any other text.
     """
     found = NUMBER.fullmatch(text.strip())
-    if found:
+    if found and math.isfinite(float(re.sub("[,_]", "", found[1]))):
         number, rest = float(re.sub("[,_]", "", found[1])), found[2].strip()
         if not rest:
             return _whole(number)
@@ -116,6 +116,14 @@ def _count(text, name):
     return int(number)
 
 
+def _share(args):
+    """The share of a device's memory that may be filled: "0.9" or "90%"."""
+    share = quantity(args.share, Unit(most=1), "share")
+    if not 0 < share <= 1:
+        raise ValueError(f"share = {args.share}; allowed: above 0 and at most 1")
+    return share
+
+
 def _numbers(text, name):
     """Numbers of "8", "1,2,4", "0.5"."""
     return tuple(quantity(part, Unit(), name) for part in text.split(","))
@@ -172,14 +180,18 @@ def _plan(args):
     limits = {name: _numbers(text, name) for name in (*DEGREES, "zero", "recompute") if (text := getattr(args, name))}
     if args.sequence_parallel:
         limits["sequence_parallel"] = _truth(args.sequence_parallel)
-    failures = None
+    failures, objective = None, args.objective or ("goodput" if args.mtbf else "time")
     if args.mtbf:
+        if objective != "goodput":
+            raise ValueError(f"--objective {objective} counts no failures; allowed with --mtbf: goodput")
         failures = Failures(mtbf=quantity(args.mtbf, second, "mtbf"), checkpoint=quantity(args.checkpoint, second, "checkpoint"),
                             restart=quantity(args.restart, second, "restart"))
-    elif args.objective == "goodput":
+    elif objective == "goodput":
         raise ValueError("--objective goodput needs --mtbf, the time between failures of one device, such as 5years")
+    if args.top < 1:
+        raise ValueError(f"top = {args.top}; allowed: at least 1")
     progress = _Progress()
-    found = plan(model, cluster, args.batch, _count(args.seq, "seq"), objective=args.objective, keep=args.top, share=args.share,
+    found = plan(model, cluster, args.batch, _count(args.seq, "seq"), objective=objective, keep=args.top, share=_share(args),
                  devices=args.devices and [_count(n, "devices") for n in args.devices.split(",")], failures=failures,
                  tokens=args.tokens and quantity(args.tokens, Unit(), "tokens"),
                  deadline=args.deadline and quantity(args.deadline, second, "deadline"),
@@ -262,6 +274,8 @@ def _estimate(args):
                   f"{show(step.token_rate)} tokens per second.") + "\n")
     print(columns(["cause", "time", "share"], [[k, show(s, "s"), f"{s/step.time:.1%}"] for k, s in step.seconds.items() if s]))
     print("\n" + _memory(step.footprint, cluster))
+    if step.memory > cluster.device.memory:
+        print("\n" + wrapped(f"It does not fit: {show(step.memory, 'B')} per device, which has {show(cluster.device.memory, 'B')}."))
     return 0
 
 
@@ -276,19 +290,20 @@ def _fits(args):
         return _any_fits(args)
     model, cluster, layout, seq = _layout(args)
     footprint = estimate(model, cluster, layout, seq, **_options(args)).footprint
-    fits = bool(footprint.fits(cluster.device, args.share))
+    share = _share(args)
+    fits = bool(footprint.fits(cluster.device, share))
     if args.json:
-        print(json.dumps(dict(fits=fits, memory=footprint.total, allowed=args.share*cluster.device.memory,
+        print(json.dumps(dict(fits=fits, memory=footprint.total, allowed=share*cluster.device.memory,
                               parts={k: v for k, v in footprint.parts.items() if v}), indent=2))
     else:
-        print(wrapped(f"{'Fits' if fits else 'Does not fit'}: {show(footprint.total, 'B')} per device, and {args.share:.0%} of "
+        print(wrapped(f"{'Fits' if fits else 'Does not fit'}: {show(footprint.total, 'B')} per device, and {share:.0%} of "
                       f"{show(cluster.device.memory, 'B')} may be filled.") + "\n\n" + _memory(footprint, cluster))
     return 0 if fits else 1
 
 
 def _any_fits(args):
     """Whether any layout fits, and of those that do the fastest."""
-    found = plan(_model(args.model), _cluster(args.cluster), args.batch, _count(args.seq, "seq"), keep=1, share=args.share,
+    found = plan(_model(args.model), _cluster(args.cluster), args.batch, _count(args.seq, "seq"), keep=1, share=_share(args),
                  options=_options(args))
     if args.json:
         print(json.dumps(dict(fits=bool(found), why=list(found.why), **(found.best.to_dict() if found else {})), indent=2))
@@ -349,11 +364,14 @@ def _shown(value, unit):
 
 def _compute(args):
     formula = specs.pick(REGISTRY, args.formula, "formula")
-    units, values = formula.units | formula.constant_units, {}
+    units, values, given = formula.units | formula.constant_units, {}, {}
     for word in args.arguments:
         name, equals, text = word.partition("=")
         if not equals:
             raise ValueError(f"{word!r}; allowed: arguments such as {next(iter(units))}=1")
+        if name in given:
+            raise ValueError(f"{name} = {text!r}, and before it {given[name]!r}; allowed: one value")
+        given[name] = text
         if name == "link":
             values |= {k: x for k, x in dict(specs.pick(links(), text, "link")).items() if k in units}
         elif name not in units:
@@ -399,13 +417,17 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message):
+        commands = {w: sub for action in self._actions if isinstance(action, argparse._SubParsersAction)
+                    for w, sub in action.choices.items()}
+        named = next((commands[w] for w in self.words if w in commands), None)
+        if named:
+            return named.error(message)
         options = [w for action in self._actions for w in action.option_strings]
-        commands = [w for action in self._actions if isinstance(action, argparse._SubParsersAction) for w in action.choices]
         unknown = [w for w in self.words if w.startswith("--") and w not in options] if not commands else []
         if unknown:
             message = f"there is no option {unknown[0]}"
         asked = unknown[:1] or re.findall(r"invalid choice: '(.*?)'", message)
-        close = [c for word in asked for c in difflib.get_close_matches(word, options + commands, 3, 0.5)]
+        close = [c for word in asked for c in difflib.get_close_matches(word, [*options, *commands], 3, 0.5)]
         hint = f"; close matches: {', '.join(close)}" if close else f"; see {self.prog} --help"
         message = re.sub(r"argument COMMAND: invalid choice: ('.*?') .*", r"there is no command \1", message)
         print(f"{self.prog}: {message}{hint}", file=sys.stderr)
@@ -431,13 +453,13 @@ def parser():
         for name in (*DEGREES, "zero", "recompute"):
             sub.add_argument("--" + name, metavar="N,N" if many else "N", help="values allowed" if many else argparse.SUPPRESS)
         sub.add_argument("--sequence-parallel", choices=("yes", "no", "both") if many else ("yes", "no"))
-        sub.add_argument("--share", type=float, default=0.9, help="of a device's memory that may be filled (0.9)")
+        sub.add_argument("--share", default="0.9", help="of a device's memory that may be filled (0.9)")
         sub.add_argument("--format", help="of the products: bf16, fp8")
         sub.add_argument("--kernels", help="what a layer keeps, see capacity.kernels()")
 
     sub = command("plan", _plan, "Search every legal layout.")
     job(sub, many=True)
-    sub.add_argument("--objective", default="time", choices=OBJECTIVES)
+    sub.add_argument("--objective", choices=OBJECTIVES, help="what to make small (time; goodput with --mtbf)")
     sub.add_argument("--devices", metavar="N,N", help="numbers of devices to compare")
     sub.add_argument("--top", type=int, default=10, metavar="N", help="layouts to print (10)")
     sub.add_argument("--front", action="store_true", help="print the Pareto front")
@@ -445,7 +467,7 @@ def parser():
     sub.add_argument("--emit", choices=tuple(DIALECTS), help="print launch options of a framework")
     sub.add_argument("--tokens", help="of the whole run: 15T")
     sub.add_argument("--deadline", help="for the whole run: 30days")
-    sub.add_argument("--mtbf", help="time between failures of one device, for --objective goodput: 5years")
+    sub.add_argument("--mtbf", help="time between failures of one device, to count these: 5years")
     sub.add_argument("--checkpoint", default="30s", help="time to save a checkpoint (30s)")
     sub.add_argument("--restart", default="300s", help="time to restart (300s)")
     job(command("estimate", _estimate, "Price one layout; dp is what the other degrees leave."), many=False)

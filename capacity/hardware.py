@@ -253,11 +253,16 @@ def clusters_from_toml(path):
         where = f"{path}: {key}"
         if not isinstance(entry, dict) or "device" not in entry or not entry.get("levels"):
             raise ValueError(f"{where}: allowed: a table with device and levels, as in specs/clusters.toml")
+        if not isinstance(entry["levels"], list) or not all(isinstance(level, dict) for level in entry["levels"]):
+            raise ValueError(f"{where}.levels = {entry['levels']!r}; "
+                             'allowed: tables such as { devices = 8, link = "nvlink4" }, in a list')
         levels = [_made(Level, f"{where}.levels", level | {
             "link": thing("links", PublishedLink, link, level.get("link", ""), f"{where}.link")}) for level in entry["levels"]]
         device = thing("accelerators", Accelerator, accelerator, entry["device"], f"{where}.device")
         return _made(Cluster, where, dict(name=key, source=str(path)) | entry | dict(key=key, device=device, levels=tuple(levels)))
 
+    if not entries:
+        raise ValueError(f"{path}: no cluster; allowed: tables as in specs/clusters.toml")
     return specs.Facts({key: build(key, entry) for key, entry in entries.items()})
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from .algebra import where
+from .algebra import maximum, where
 from .legality import Rule
 from .specs import Facts, pick
 from .tape import Namespace, arrow, inputs
@@ -32,6 +32,10 @@ SAYS = Facts(                                       # of q: field, value, known,
 
 HEADS = Rule("heads", lambda q: (q.head_dim > 0) | (q.hidden_size >= q.num_attention_heads),
              lambda q: f"hidden_size = {q.hidden_size}; allowed: at least num_attention_heads = {q.num_attention_heads}")
+
+GROUPS = Rule("groups", lambda q: (q.num_key_value_heads == 0) | (q.num_attention_heads % maximum(q.num_key_value_heads, 1) == 0),
+              lambda q: (f"num_key_value_heads = {q.num_key_value_heads}; allowed: a divisor of num_attention_heads = "
+                         f"{q.num_attention_heads}"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,7 @@ class Family:
 
     def optional(self):
         """Numbers that shape and rules read, and that may be missing."""
-        said = [*self.letters(Namespace()).values(), *(rule.holds(Namespace()) for rule in self.rules)]
+        said = [*self.letters(Namespace()).values(), *(rule.holds(Namespace()) for rule in (HEADS, GROUPS, *self.rules))]
         return sorted(set().union(*(inputs(x) for x in said if not isinstance(x, int))) - {*DENSE.values(), *self.needs, *TEXTS})
 
 
@@ -182,7 +186,7 @@ def _shape(config):
         if type(x := config.get(key)) not in (int, bool, type(None)) or (x or 0) < 0:
             refuse("number", field=key, value=repr(x))
     q = _Fields(config)
-    if wrong := [rule.sentence(q) for rule in (HEADS, *family.rules) if not rule.holds(q)]:
+    if wrong := [rule.sentence(q) for rule in (HEADS, GROUPS, *family.rules) if not rule.holds(q)]:
         raise ValueError(wrong[0])
     return family.letters(q)
 
@@ -206,7 +210,7 @@ def javascript():
     def one(family):
         needs, allowed, optional = map(json.dumps, (family.needs, family.allowed, family.optional()))
         return (f"{{needs:{needs},allowed:{allowed},optional:{optional},"
-                f"rules:[{','.join(rule.javascript() for rule in (HEADS, *family.rules))}],shape:{shape(family.shape)}}}")
+                f"rules:[{','.join(rule.javascript() for rule in (HEADS, GROUPS, *family.rules))}],shape:{shape(family.shape)}}}")
     constants = dict(DENSE=list(DENSE.values()), TEXTS=TEXTS, FURTHER=FURTHER, NOTES=NOTES)
     said = ",".join(f"{k}:{arrow(says)}" for k, says in SAYS.items())
     known = ",".join(f"{name}:{one(family)}" for name, family in FAMILIES.items())

@@ -194,9 +194,11 @@ class Plan:
             return " ".join(self.why)
         best = self.best
         low, high = best.step.interval()
-        run = ""
+        run, slow = "", best.score/best.time if self.objective == "goodput" else 1
         if self.tokens:
-            run = f" All {show(self.tokens)} tokens take {show(self.tokens/(self.batch*self.seq_len)*best.time, 's')}."
+            run = f" All {show(self.tokens)} tokens take {show(self.tokens/(self.batch*self.seq_len)*slow*best.time, 's')}."
+        if self.objective == "goodput":
+            run += f" Failures and checkpoints take {1 - 1/slow:.1%} of the run."
         return (f"{self.model.name or 'The model'} on {best.devices:,} x {best.cluster.device.name}: {_degrees(best.layout)}; a step of "
                 f"{self.batch*self.seq_len:,} tokens takes {show(best.time, 's')} ({show(low, 's')} to {show(high, 's')}), "
                 f"{best.step.mfu:.1%} of peak, {show(best.memory, 'B')} per device.{run}")
@@ -366,7 +368,7 @@ def sequences(batch, seq_len):
             return int(n)
     per = f" of sequences of {seq_len} tokens" if in_tokens else ""
     raise ValueError(f"batch = {batch!r} is {number*1000**power/(seq_len if in_tokens else 1):g}{' sequences' if in_tokens else ''}; "
-                     f"allowed: a whole number{per}")
+                     f"allowed: a whole number{per}, at least 1")
 
 
 # ---- the search ------------------------------------------------------------------------------
@@ -674,7 +676,9 @@ def _illegal(job, devices):
     layouts(job.letters(devices, job.padded(devices)), job.limits, tally)
     alone = [name for name in tally if count(rules=[rule for rule in RULES if rule.name != name])]
     said = [f"No layout of {devices:,} devices and {job.batch:,} sequences is legal."]
-    said += [f"For one: {tally[name][1]}" for name in alone or list(tally)[-1:]]
+    off = [name for name in ("tp", "pp", "cp", "dp") if name in job.limits and all(devices % k for k in job.limits[name])]
+    said += ([f"For one: {name} = {' or '.join(map(str, job.limits[name]))} does not divide devices = {devices}." for name in off]
+             or [f"For one: {tally[name][1]}" for name in alone or list(tally)[-1:]])
     free = [name for name in job.limits if count(limits={k: v for k, v in job.limits.items() if k != name})]
     said += [f"It works if you leave {name} free." for name in free]
     near = (n for k in range(1, 1 + min(job.batch, 512)) for n in (job.batch + k, job.batch - k) if n > 0)

@@ -11,7 +11,8 @@ import pytest
 
 from capacity import GB, TFLOPS, cluster, day, estimate, hour, Layout, model, ring_all_reduce_time, us
 from capacity.cli import columns, main, quantity
-from capacity.units import Unit, byte, dollar, flop, second
+from capacity.planner import Failures
+from capacity.units import Unit, byte, dollar, flop, second, show
 
 ROOT = Path(__file__).resolve().parents[1]
 JOB = "llama3-70b --cluster dgx-h100:512 --batch 512 --seq 8192"
@@ -40,7 +41,7 @@ def say(capsys, monkeypatch):
     ("400 Gb/s", byte/second, 50e9), ("2us", second, 2e-6), ("2 µs", second, 2e-6), ("5min", second, 300), ("30 days", second, 30*day),
     ("2h", second, 7200), ("5m", second, None), ("989.4 TFLOP/s", flop/second, 989.4e12), ("989.4TFLOPS", flop/second, 989.4e12),
     ("1,000", Unit(), 1000), ("4M", Unit(whole=True), 4e6), ("70B", Unit(whole=True), 70e9), ("15T", Unit(), 15e12), ("45%", Unit(most=1), 0.45),
-    ("2$", dollar, 2), ("2 $/h", dollar/second, 2/hour), ("1e-3", second, 1e-3), ("1/s", Unit()/second, None), ("3 1/s", Unit()/second, 3),
+    (".5GB", byte, 5e8), ("5y", second, 5*365.25*day), ("1e400", byte, None), ("2$", dollar, 2), ("2 $/h", dollar/second, 2/hour), ("1e-3", second, 1e-3), ("1/s", Unit()/second, None), ("3 1/s", Unit()/second, 3),
     ("1 kB", second, None), ("fast", byte, None), ("", byte, None), ("1 parsec", byte, None), ("4M", byte, None)])
 def test_a_quantity_has_its_unit(text, unit, value):
     if value is None:
@@ -108,6 +109,28 @@ def test_deadlines_and_failures(say):
     assert status == 0 and " on 8 x " in out
 
 
+def test_the_time_of_a_run_counts_its_failures(say):
+    """1,024 devices of which one fails in 5 days: a failure every 7 minutes. --mtbf alone asks for goodput."""
+    line = "plan llama3-8b --cluster dgx-h100:1024 --batch 512 --seq 8192 --tokens 1T --top 1"
+    seconds, (_, out, _) = json.loads(say(f"{line} --json")[1])["candidates"][0]["time"]*10**12/2**22, say(f"{line} --mtbf 5days")
+    slow = Failures(mtbf=5*day, checkpoint=30).slowdown(1024)
+    assert slow > 2 and f"All 10¹² tokens take {show(slow*seconds, 's')}. Failures and checkpoints take {1 - 1/slow:.1%} of the run." in " ".join(out.split())
+    assert say(f"{line} --mtbf 5days --objective goodput")[1].split("legal layouts")[0] == out.split("legal layouts")[0]
+    assert "Failures" not in say(line)[1]
+
+
+def test_a_share_may_be_a_percentage(say):
+    for share, fits in ("100%", True), ("1", True), ("90%", True), ("0.9", True), ("50%", False):
+        status, out, _ = say(f"fits llama3-8b --cluster dgx-h100:64 --batch 512 --seq 8192 --dp 64 --zero 3 --share {share} --json")
+        assert (status == 0) == fits == json.loads(out)["fits"], share
+
+
+def test_an_estimate_says_that_it_does_not_fit(say):
+    status, out, _ = say(f"estimate {JOB} --dp 512 --zero 0")
+    assert status == 0 and out.endswith("It does not fit: 1.32 TB per device, which has 80 GB.\n")
+    assert "not fit" not in say(f"estimate {JOB} --tp 8 --zero 3 --recompute 1")[1]
+
+
 # --- estimate, fits, show, compute
 
 def test_an_estimate_in_the_shell(say):
@@ -167,7 +190,7 @@ def test_a_formula_in_the_shell(say):
     ("plan llama3-70b --clustr dgx-h100 --batch 512 --seq 8192", "there is no option --clustr; close matches: --cluster"),
     (f"plan {JOB} --objective speed", "invalid choice: 'speed'"), (f"plan {JOB} --objective goodput", "--objective goodput needs --mtbf"),
     (f"plan {JOB} --mtbf 5parsecs", "mtbf = '5parsecs'; allowed: a number, or one with a unit such as us, ms, s, h, days"), (f"plan {JOB} --tp eight", "tp = 'eight'; allowed: a number"),
-    (f"plan {JOB} --seq 1.5", "seq = 1.5; allowed: a whole number"), (f"plan {JOB} --share 2", "share = 2.0; allowed: above 0"),
+    (f"plan {JOB} --seq 1.5", "seq = 1.5; allowed: a whole number"), (f"plan {JOB} --share 2", "share = 2; allowed: above 0"),
     (f"plan {JOB} --format fp7", "format = 'fp7'"), ("plan", "the following arguments are required: model"), ("", "required: COMMAND"),
     (f"plan {JOB} --batch 4.1M", "batch = '4.1M' is"), ("plna", "there is no command 'plna'; close matches: plan"),
     (f"estimate {JOB} --tp 3", "64 attention heads do not divide over tp = 3"), (f"estimate {JOB} --tp 8 --dp 3", "and the cluster has 512 devices"),
@@ -177,7 +200,14 @@ def test_a_formula_in_the_shell(say):
     ("compute ring_all_reduce_time n=1GB P=64 lnk=ndr", "unknown argument of ring_all_reduce_time 'lnk'; close matches: link"),
     ("compute ring_all_reduce_time n=1s", "n = '1s'; allowed: a number, or one with a unit such as GB"),
     ("compute ring_all_reduce_time 1GB", "'1GB'; allowed: arguments such as n=1"),
-    ("compute ring_all_reduce_time n=1GB P=0 link=ndr", "P = 0; allowed: a count, at least 1")])
+    ("compute ring_all_reduce_time n=1GB P=0 link=ndr", "P = 0; allowed: a count, at least 1"),
+    ("compute ring_all_reduce_time n=1GB n=2GB P=8 link=ndr", "n = '2GB', and before it '1GB'; allowed: one value"),
+    ("compute ring_all_reduce_time n=1e400 P=8 link=ndr", "n = '1e400'; allowed: a number, or one with a unit such as GB"),
+    (f"plan {JOB} --tpp 8", "capacity plan: there is no option --tpp; close matches: --tp"),
+    (f"plan {JOB} --top 0", "top = 0; allowed: at least 1"), (f"plan {JOB} --batch 0", "batch = '0' is 0; allowed: a whole number, at least 1"),
+    (f"plan {JOB} --objective cost --mtbf 5y", "--objective cost counts no failures; allowed with --mtbf: goodput"),
+    (f"plan {JOB} --objective time --mtbf 5y", "--objective time counts no failures; allowed with --mtbf: goodput"),
+    (f"fits {JOB} --tp 8 --share 7", "share = 7; allowed: above 0 and at most 1"), (f"fits {JOB} --share 0", "share = 0; allowed: above 0")])
 def test_a_mistake_is_one_line(say, line, words):
     status, out, err = say(line)
     assert status == 2 and out == "" and words in err and err.count("\n") == 1 and err.startswith("capacity"), err

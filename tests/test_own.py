@@ -47,7 +47,8 @@ def test_what_is_left_out_is_said():
     (dict(model_type="nemotron_h"), "unknown model_type 'nemotron_h'; known: llama"),
     (dict(model_type="llam"), "unknown model_type 'llam'; close matches: llama"),
     (dict(hidden_size=None), "hidden_size = None; allowed: a whole number"), (dict(num_hidden_layers=0), "num_hidden_layers = 0"),
-    (dict(attention_bias=True), "attention_bias and mlp_bias differ"), (dict(vocab_size="128k"), "vocab_size = '128k'")])
+    (dict(attention_bias=True), "attention_bias and mlp_bias differ"), (dict(vocab_size="128k"), "vocab_size = '128k'"),
+    (dict(num_key_value_heads=7), "num_key_value_heads = 7; allowed: a divisor of num_attention_heads")])
 def test_what_a_shape_cannot_say_is_refused(change, words):
     with pytest.raises(ValueError, match=words):
         model_from_config(LLAMA | change)
@@ -140,7 +141,8 @@ def test_a_cluster_from_toml(tmp_path, capsys):
 @pytest.mark.parametrize("old, new, words", [
     ('"9 us"', '"9us"', "mine.link.alpha = '9us'; allowed: a number and one of s, ms"), ('"h100-sxm"', '"h100"', "unknown accelerator 'h100'; close"),
     ('memory = "48 GB"', 'memry = "48 GB"', "other.device: unknown field 'memry'; close matches: memory"), ("devices = 64", "devices = 60", "a multiple of 8"),
-    ('memory = "48 GB", ', "", "other.device: .*memory"), ("levels = [{ devices = 8", "level = [{ devices = 8", "a table with device and levels"),
+    ('memory = "48 GB", ', "", "other.device: .*memory"), ("levels = [{ devices = 8", "level = [{ devices = 8", "a table with device and levels"), ("levels = [{ devices = 8", "levels = 8\nspare = [{ devices = 8", "mine.levels = 8; allowed: tables"),
+    (TOML, "", "no cluster; allowed: tables"),
     ("[mine]", "[mine", "Expected|Invalid|at line")])
 def test_what_is_wrong_in_toml_is_named(tmp_path, old, new, words):
     path = tmp_path/"mine.toml"

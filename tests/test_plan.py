@@ -167,6 +167,33 @@ def test_the_options_can_be_copied_or_the_reason_read(page):
     assert '"autotp_size": 2' in page.inner_text("#cx-command") and "Your layout" in page.inner_text("#cx-answer")
 
 
+def test_degrees_that_do_not_divide_the_devices_are_named(page):
+    """As `plan` names them; a rule that refuses others is not the reason."""
+    for name, typed, values in (("tp", "3", 3), ("pp", "3", 3), ("cp", "3, 5", (3, 5)), ("dp", "3", 3)):
+        page.evaluate(f"location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192&{name}={typed}'")
+        words = f"{name} = {typed.replace(', ', ' or ')} does not divide devices = 64."
+        page.wait_for_function(f"document.getElementById('cx-answer').textContent.includes('For one: {words}') && !document.querySelector('.stale')")
+        assert page.inner_text("#cx-answer").count("For one") == 1
+        assert f"For one: {words}" in plan(model("llama3-8b"), cluster("dgx-h100", 64), 128, 8192, **{name: values}).why
+
+
+def test_a_printed_answer_ends_its_sentences(page):
+    """What can only be pressed is not printed, and leaves no colon behind."""
+    page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192'")
+    page.wait_for_function("document.getElementById('cx-answer').textContent.includes('64 ×') && !document.querySelector('.stale')")
+    assert re.search(r"they add [\d.]+ %: count them\.", page.inner_text("#cx-answer"))
+    page.emulate_media(media="print")
+    try:
+        assert re.search(r"they add [\d.]+ %\.", page.inner_text("#cx-answer"))
+    finally:
+        page.emulate_media(media="screen")
+
+
+def test_one_token_is_one_step(page):
+    assert page.evaluate(JOB, dict(tokens="1"))["note"].endswith("; 1 step.")
+    assert page.evaluate(JOB, dict(tokens="1T"))["note"].endswith(" steps.")
+
+
 def test_a_million_layouts_a_second(page):
     found = [page.evaluate(SEARCH, setting("llama3-70b", cluster("dgx-h100", 512), 512, 8192)) for _ in range(3)]
     assert max(f["legal"]/f["ms"]*1e3 for f in found) > 1e6
@@ -177,7 +204,8 @@ def test_whatever_is_typed_is_answered(page):
     for field, text, words in (("tokens", "", "is no number"), ("tokens", "lots", "is no number"), ("tokens", "1e99", "more than there is"), ("devices", "0", "is no number"),
                                ("devices", "7.5", "whole number"), ("devices", "1e12", "At most 1,048,576"), ("batch", "-4", "is no number"), ("batch", "1e20", "sequences in a batch"),
                                ("seq", "0.5", "whole number"), ("days", "soon", "no number of days"), ("price", "0", "no number of dollars"), ("share", "2", "above 0 and at most 1"),
-                               ("tp", "two", "whole numbers"), ("recompute", "1.5", "shares from 0 to 1"), ("restart", "-1 s", "is no time")):
+                               ("tp", "two", "whole numbers"), ("tp", "0", "tensor ranks: whole numbers from 1, with"), ("cp", "2,", "whole numbers from 1"),
+                               ("zero", "4", "whole numbers from 0 to 3"), ("sequence_parallel", "2", "from 0 to 1"), ("tokens", "1e99", "“1e99” is more than"), ("recompute", "1.5", "shares from 0 to 1"), ("restart", "-1 s", "is no time")):
         got = page.evaluate(JOB, {"mtbf": "5 years", field: text})
         assert got["wrong"] == field and words in got["note"], (field, text, got)
     page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192'")
@@ -317,7 +345,8 @@ def test_what_is_wrong_with_ones_own_is_named(page):
         assert got["wrong"] == field and words in got["note"], got
     assert "wrong" not in page.evaluate(JOB, dict(machine="own", device="own", peak_fp8="", measured_fp8="", alpha2="0 s"))
     for text, words in (("", "Paste a config.json"), ("{", "That is no JSON"), ("[1]", "allowed: the fields of a model"), ('{"model_type": "llam"}', "close matches: llama; num_hidden_layers"),
-                        (json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-8B"]["config"] | dict(num_hidden_layers=10**9)), "at most 4096")):
+                        (json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-8B"]["config"] | dict(num_hidden_layers=10**9)), "at most 4096"),
+                        (json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-8B"]["config"] | dict(num_key_value_heads=7)), "num_key_value_heads = 7; allowed: a divisor of num_attention_heads = 32")):
         got = page.evaluate(JOB, dict(model="own", config=text))
         assert got["wrong"] == "config" and words in got["note"], got
 

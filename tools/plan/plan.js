@@ -98,7 +98,7 @@ function jobOf(s) {
   if (model.error) return { wrong: "config", note: model.error };
   if (m.wrong) return m;
   const n = num(s.devices), seq = num(s.seq), tokens = num(s.tokens), share = num(s.share);
-  for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` }; else if (v > 1e24) return { wrong: k, note: "That is more than there is." };
+  for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` }; else if (v > 1e24) return { wrong: k, note: `“${s[k]}” is more than there is; write 15 T, 4 M or 1,024.` };
   for (const k of ["days", "price"]) if (s[k].trim() && !(num(s[k]) > 0 && num(s[k]) < 1e12)) return { wrong: k, note: `“${s[k]}” is no number of ${k === "days" ? "days; write 90" : "dollars; write 2.50"}, or leave it empty.` };
   for (const [k, v] of Object.entries({ devices: n, seq })) if (v % 1) return { wrong: k, note: "A whole number, please." };
   if (n > 2 ** 20) return { wrong: "devices", note: "At most 1,048,576 devices." };
@@ -113,8 +113,9 @@ function jobOf(s) {
   if (n < m.node) q.node = n;
   const limits = { recompute: D.recompute, zero: [0, 1, 2, 3], sequence_parallel: [0, 1] };
   for (const k of LAYOUT) if (s[k].trim()) {
-    limits[k] = s[k].split(",").map(Number);
-    if (!limits[k].every(v => v >= 0 && (k === "recompute" ? v <= 1 : v % 1 === 0))) return { wrong: k, note: `${NAMES[k]}: ${k === "recompute" ? "shares from 0 to 1" : "whole numbers"}, with commas between.` };
+    const [low, high] = { recompute: [0, 1], zero: [0, 3], sequence_parallel: [0, 1] }[k] || [1, Infinity];
+    limits[k] = s[k].split(",").map(v => v.trim() ? Number(v) : NaN);
+    if (!limits[k].every(v => v >= low && v <= high && (k === "recompute" || v % 1 === 0))) return { wrong: k, note: `${NAMES[k]}: ${k === "recompute" ? "shares" : "whole numbers"} from ${low}${high < Infinity ? ` to ${high}` : ""}, with commas between.` };
   }
   let failures = null;
   if (s.mtbf.trim()) {
@@ -125,7 +126,7 @@ function jobOf(s) {
   const [every, slow] = failures ? P.failing(failures) : [0, 1];
   q.vocab = P.padded(q, limits);
   const steps = tokens / (batch * seq);
-  note = `${note || "A"} step is ${count(batch)} sequence${batch > 1 ? "s" : ""}, ${count(batch * seq)} tokens; ${count(Math.ceil(steps))} steps.` + (q.vocab > model.q.vocab ? ` Vocabulary padded to ${count(q.vocab)}.` : "");
+  note = `${note || "A"} step is ${count(batch)} sequence${batch > 1 ? "s" : ""}, ${count(batch * seq)} tokens; ${count(Math.ceil(steps))} step${steps > 1 ? "s" : ""}.` + (q.vocab > model.q.vocab ? ` Vocabulary padded to ${count(q.vocab)}.` : "");
   if (model.config) { const [all, active] = P.PARAMS[model.kind](model.q); note = `${model.name}: ${short(all)} parameters${active < all ? `, ${short(active)} of them for a token` : ""}. ${model.note} ${note}`; }
   return { kind: model.kind, q, limits, most: share * m.memory, memory: m.memory, share, steps, tokens, note, machine: m, model, failures, every, slow };
 }
@@ -172,6 +173,11 @@ const zero = z => z ? "ZeRO-" + z : "no ZeRO", again = r => !r ? "nothing recomp
 const split = l => ["tp", "pp", "cp", "ep", "dp"].filter(k => l[k] > 1 || k === "dp").map(k => `${k}\u00a0${count(l[k])}${k === "tp" && l.sequence_parallel ? "\u00a0sp" : ""}`).join(" · ");
 const rest = l => [`micro-batch ${l.microbatch}`, l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero), again(l.recompute)].filter(Boolean).join(", ");
 const whole = (t, job) => t * job.steps * job.slow, shown = (t, job) => time(whole(t, job));
+/* Why no layout is legal: degrees that divide no number of devices, else the rules that refuse most. */
+const refusals = found => {
+  const { limits, q } = R.job, off = ["tp", "pp", "cp", "dp"].filter(k => limits[k] && limits[k].every(v => q.devices % v));
+  return off.length ? off.map(k => `${k} = ${limits[k].join(" or ")} does not divide devices = ${q.devices}.`) : found.whys.sort((a, b) => b.count - a.count).slice(0, 4).map(w => w.says);
+};
 const device = () => esc(R.job.machine.device);
 
 function saySoFar(part) {
@@ -219,7 +225,7 @@ function failing(j) {
   const link = '<a href="chapters/26-failures-checkpoints.html">failures and checkpoints</a>', all = { mtbf: D.mtbf, checkpoint: S.checkpoint, restart: S.restart };
   if (j.failures) return `Of that time ${pct(1 - 1 / j.slow)} goes to ${link}: a failure every ${time(j.failures.mtbf / j.q.devices)}, a checkpoint after every ${time(j.every)} of work.`;
   const would = jobOf({ ...S, ...all });
-  return `Without ${link}. If a device fails once in ${D.mtbf}, as in Llama 3’s run, they add ${would.wrong ? "more than the work itself" : pct(would.slow - 1)}: <button type="button" class="plain" data-failures>count them</button>.`;
+  return `Without ${link}. If a device fails once in ${D.mtbf}, as in Llama 3’s run, they add ${would.wrong ? "more than the work itself" : pct(would.slow - 1)}<span class="press">: <button type="button" class="plain" data-failures>count them</button></span>.`;
 }
 const ink = k => { const [, , role, share] = D.words[k]; return `color-mix(in srgb, var(--${role}) ${share}%, var(--paper))`; };
 function drawBars(p) {
@@ -309,7 +315,7 @@ function shell(l) {
 function nothing(found) {
   const l = found.least;
   $("answer").innerHTML = l ? `<p class="first"><b>Nothing fits.</b> The smallest of ${count(found.legal)} legal layouts needs <b>${gb(l.memory)}</b> on a device, and ${gb(R.job.most)} of ${gb(R.job.memory)} may be filled.</p><p>It is ${split(l)}, ${rest(l)}. Take more devices, or a larger one; let the search recompute, shard and split as it likes.</p><p id="cx-more"></p>`
-    : `<p class="first"><b>No layout is legal.</b></p>${found.whys.sort((a, b) => b.count - a.count).slice(0, 4).map(w => `<p>For one: ${esc(w.says)}</p>`).join("")}<p>Try another batch, another number of devices, or leave the search more to choose.</p><p id="cx-more"></p>`;
+    : `<p class="first"><b>No layout is legal.</b></p>${refusals(found).map(says => `<p>For one: ${esc(says)}</p>`).join("")}<p>Try another batch, another number of devices, or leave the search more to choose.</p><p id="cx-more"></p>`;
 }
 
 // ---- the form
