@@ -285,4 +285,10 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     numbers=("a", "bytes stored per token and unit of width"),
     written=(r"b_{\mathrm{d}}", "bytes written to drives per parameter and step"),
     endurance=("E", "bytes that the drives may be written"),
+    # compressing gradients
+    # ranks that do not wait
+    # formats of few bits
+    # communication under computation
+    # attention of another shape
+    # generating tokens
 ).items()}

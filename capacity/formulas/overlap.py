@@ -1,0 +1,2 @@
+"""Communication under computation: buckets, contention, prefetch, and what stays exposed."""
+from __future__ import annotations
