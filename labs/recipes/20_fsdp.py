@@ -16,9 +16,9 @@ U, M = 6, 3                                     # units, micro-batches
 
 def collectives(reshard, hold=False):
     """Calls in one step, by name."""
+    # hybrid: a mesh ("cuda", (8, 8)), first replicate, then shard
     # the library
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    # hybrid: a mesh ("cuda", (8, 8)), first replicate, then shard
     net = nn.Sequential(*[nn.TransformerEncoderLayer(64, 4, 128)
                           for _ in range(U)])
     half = MixedPrecisionPolicy(param_dtype=torch.bfloat16,

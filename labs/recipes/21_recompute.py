@@ -10,6 +10,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 from torch.utils.flop_counter import FlopCounterMode
+aten = torch.ops.aten
+SAVED = ("mm", "addmm", "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+            "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_flash_attention_for_cpu")
 # the library
 def in_segments(net, x, lengths, **how):
     for n in lengths:                      # keep the input of n layers
@@ -17,12 +20,7 @@ def in_segments(net, x, lengths, **how):
         x = checkpoint(part, x, use_reentrant=False, **how)
     return x
 
-aten = torch.ops.aten                      # dear: keep; redo the rest
-dear = [getattr(aten, op).default for op in (
-    "mm", "addmm", "_scaled_dot_product_flash_attention",
-    "_scaled_dot_product_efficient_attention",
-    "_scaled_dot_product_cudnn_attention",
-    "_scaled_dot_product_flash_attention_for_cpu")]
+dear = [getattr(aten, op).default for op in SAVED]    # kept
 selective = lambda: create_selective_checkpoint_contexts(dear)
 # end
 
