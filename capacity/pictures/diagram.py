@@ -255,6 +255,18 @@ class Sketch:
             x += 40
         return x
 
+    def legend(self, y, items):
+        """What the colours mean, items (words, color, opacity), on as many lines as they need; returns where it ends."""
+        x = 0
+        for words, color, opacity in items:
+            wide = 20 + room(words)
+            if x and x + wide > self.W:
+                x, y = 0, y + 21
+            self.rect(x, y, 13, 13, color, "", opacity=opacity, radius=1)
+            self.text(x + 19, y + 11.5, words, "start", soft=True, size=LEAST)
+            x += wide + 16
+        return y + 21
+
     def scale(self, x, y, w, hi, unit="", lo=0):
         """A numbered scale under y, w pixels for lo to hi; returns the map from a value to its place."""
         n, axis = 7 if w > 450 else 5, {"scale": "linear", "lo": lo, "hi": hi, "unit": unit}

@@ -1,18 +1,13 @@
 """Drawings of chapter 5: offers as areas, a step's work and its pause, a pipeline that fills and drains."""
-from ..diagram import LEAST, Sketch, room
+from ..diagram import LEAST, Sketch
 
 WORDS = {"work": ("compute", .75), "wait": ("idle", .45), "lost": ("limit", .9), "forward": ("compute", .75),
          "backward": ("limit", .75)}
 
 
 def key(s, y, **words):
-    """One line of what the colours mean: kind=words."""
-    x = 0
-    for kind, said in words.items():
-        color, opacity = WORDS[kind]
-        s.rect(x, y, 14, 11, color, "", opacity=opacity, radius=1)
-        s.text(x + 20, y + 10.5, said, "start", size=LEAST)
-        x += 38 + room(said, LEAST)
+    """What the colours mean: kind=words."""
+    s.legend(y, [(said, *WORDS[kind]) for kind, said in words.items()])
 
 
 def offers(W, rows, span=120):

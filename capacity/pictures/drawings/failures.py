@@ -1,6 +1,6 @@
 """Drawings of chapter 26: a day of a job that fails, where a checkpoint lies, what two ranks' fused parts become."""
 from ...witness import failures
-from ..diagram import LEAST, Sketch, room
+from ..diagram import LEAST, Sketch
 
 SMALL = LEAST
 ROLES = {"train": ("compute", .8), "lost": ("limit", .95), "restart": ("other", .75), "save": ("measured", .95)}
@@ -8,16 +8,8 @@ WORDS = {"train": "training that stays", "lost": "lost, done again", "restart": 
 
 
 def key(s, y, kinds):
-    """One line, or two, of what the colours mean."""
-    x = 0
-    for kind in kinds:
-        color, opacity = ROLES[kind]
-        wide = 20 + room(WORDS[kind], SMALL) + 18
-        if x + wide > s.W + 18:
-            x, y = 0, y + 20
-        s.rect(x, y, 14, 11, color, "", opacity=opacity, radius=1)
-        s.text(x + 20, y + 10.5, WORDS[kind], "start", size=SMALL)
-        x += wide
+    """What the colours mean."""
+    s.legend(y, [(WORDS[kind], *ROLES[kind]) for kind in kinds])
 
 
 def day(W, done, hours=24):

@@ -1,5 +1,5 @@
 """Drawings of chapter 24: a cube of ranks, a map of layouts, steps as rows of causes."""
-from ..diagram import LEAST, Sketch, room
+from ..diagram import LEAST, Sketch
 
 AXES = {"tensor": "compute", "pipeline": "network", "data": "memory"}
 CAUSES = {"products": "compute", "between": "memory", "tensor": "network", "messages": "measured", "head": "limit", "bubble": "idle",
@@ -74,16 +74,9 @@ def steps(W, rows):
     """Steps as rows of causes, each over its measured time: rows = [(name, {cause: share}), ...]; the line is the measured one."""
     s = Sketch(W)
     slim = s.narrow
-    left, h, y = (52 if slim else 92), 17, 0
-    x, names = 0, [c for c in CAUSES if any(parts.get(c, 0) > 0 for _, parts in rows)]
-    for name in names:
-        wide = 20 + room(name) + 12
-        if x + wide > W:
-            x, y = 0, y + 21
-        s.rect(x, y + 1, 13, 12, CAUSES[name], "", opacity=.75)
-        s.text(x + 18, y + 12, name, "start", size=LEAST)
-        x += wide
-    y += 34
+    left, h = (52 if slim else 92), 17
+    names = [c for c in CAUSES if any(parts.get(c, 0) > 0 for _, parts in rows)]
+    y = s.legend(0, [(name, CAUSES[name], .75) for name in names]) + 13
     most = max(sum(parts.values()) for _, parts in rows)
     scale, top = (W - left - 56)/max(most, 1), y
     for name, parts in rows:

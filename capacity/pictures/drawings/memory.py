@@ -71,14 +71,7 @@ def timeline(W, living, phases, *, capacity=0, device="", unit=1e9, word="GB", o
     s.text(min(max(x, left + 90), right - 60), y - 22, f"{peak}: {total[instant]/unit:.1f} {word}", bold=True, halo=True)
     says = {kind: f"{kind} {living[kind][instant]/unit:.1f}" for kind in kinds}       # as they stand at the peak
     if slim:
-        x, y = 0, top + tall + 44
-        for kind in reversed(kinds):
-            w = 24 + 7.6*len(says[kind])
-            if x + w > W:
-                x, y = 0, y + 20
-            s.rect(x, y - 10, 12, 12, COLOR[kind], "", radius=2, opacity=.82)
-            s.text(x + 17, y, says[kind], "start", size=SMALL)
-            x += w
+        s.legend(top + tall + 34, [(says[kind], COLOR[kind], .82) for kind in reversed(kinds)])
         return s
     floor = top + tall + 6                                             # labels at the right, as they stand at the peak
     for kind, low, up in ends:

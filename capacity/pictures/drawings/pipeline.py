@@ -65,15 +65,10 @@ def charts(W, runs, row=17):
             y += 24
         y += 10
     kinds = [x for x in "FBIW" if any(op.kind == x for _, t in runs for op in t.start)]
-    x, names = 0, {KINDS[kind]: "" for kind in kinds}
+    names = {KINDS[kind]: "" for kind in kinds}
     for kind in kinds:
         names[KINDS[kind]] += (" or " if names[KINDS[kind]] else "") + NAMES[kind]
-    for color, words in names.items():
-        if x and x + 24 + 7.5*len(words) > W:
-            x, y = 0, y + 20
-        s.rect(x, y, 13, 13, color, "", opacity=.75, radius=1)
-        s.text(x + 19, y + 11, words, "start", soft=True, size=LEAST)
-        x += 34 + 7.5*len(words)
+    s.legend(y, [(words, color, .75) for color, words in names.items()])
     return s
 
 

@@ -92,13 +92,7 @@ def stage(W, cut, trace, most, ranks=4):
 
 def key(s, y):
     """Which colour is which kind."""
-    x = 0
-    for kind, color in KINDS.items():
-        if x and x + 24 + 8*len(kind) > s.W:
-            x, y = 0, y + 20
-        s.rect(x, y, 13, 13, color, "", opacity=.62, radius=0)
-        s.text(x + 19, y + 11, kind, "start", soft=True, size=LEAST)
-        x += 34 + 8*len(kind)
+    s.legend(y, [(kind, color, .62) for kind, color in KINDS.items()])
     return s
 
 
@@ -132,14 +126,8 @@ def life(W, plan, units, focus):
             s.rect(x, y + 5, step, lane - 10, color, "", opacity=.8, radius=2)
     for name, first, last in spans([e.what for e in plan]):
         s.text(left + (first + last + 1)/2*step, 10, name, soft=True, size=LEAST)
-    x, y = 0, s.low + 12
-    for word, color, opacity in (("gathers", "network", .8), ("whole here", "network", .22), ("computes", "compute", .75),
-                                 ("scatters its gradient", "measured", .8), ("update", "memory", .8)):
-        if x and x + 26 + 8*len(word) > W:
-            x, y = 0, y + 20
-        s.rect(x, y, 13, 13, color, "", opacity=opacity, radius=0)
-        s.text(x + 19, y + 11, word, "start", soft=True, size=LEAST)
-        x += 40 + 7.4*len(word)
+    s.legend(s.low + 12, [("gathers", "network", .8), ("whole here", "network", .22), ("computes", "compute", .75),
+                          ("scatters its gradient", "measured", .8), ("update", "memory", .8)])
     return s
 
 
