@@ -236,7 +236,7 @@ function drawBars(p) {
   const told = (keys, say) => esc(keys.map(k => `${D.words[k][0]} ${say(p[k])}`).join(", "));
   $("bars").innerHTML = `<figure><figcaption>A step takes ${exact(p.time)}, two times in three ${time(p.low, u).split(" ")[0]} to ${time(p.high, u)}</figcaption>
     <div class="track" role="img" aria-label="${told(causes, x => time(x))}">${bar(causes, p.high)}</div><div class="whisker" aria-hidden="true"><b style="left:${100 * p.low / p.high}%;right:0"></b></div>${legend(causes, p.time, x => time(x))}</figure>
-    <figure><figcaption>A device holds ${gb(p.memory)} of ${gb(j.memory)}; ${pct(1 - j.share)} stay free</figcaption>
+    <figure><figcaption>A device holds ${gb(p.memory)} of ${gb(j.memory)}; at least ${pct(1 - j.share)} stays free</figcaption>
     <div class="track" role="img" aria-label="${told(kinds, gb)}">${bar(kinds, most)}<u style="width:${100 * (1 - j.share)}%"></u></div>${legend(kinds, p.memory, gb)}</figure>`;
 }
 function drawList() {
