@@ -153,6 +153,12 @@ from .formulas.offload import own_stream as own_stream
 from .formulas.offload import prefetch_depth as prefetch_depth
 from .formulas.offload import shared_stream as shared_stream
 from .formulas.offload import tokens_to_hide as tokens_to_hide
+from .formulas.overlap import best_pieces as best_pieces
+from .formulas.overlap import contended_time as contended_time
+from .formulas.overlap import overlap_efficiency as overlap_efficiency
+from .formulas.overlap import partitioned_time as partitioned_time
+from .formulas.overlap import pieces_time as pieces_time
+from .formulas.overlap import wave_slowdown as wave_slowdown
 from .formulas.parallel import accumulated_step_time as accumulated_step_time
 from .formulas.parallel import causal_ring_efficiency as causal_ring_efficiency
 from .formulas.parallel import columns_to_hide_gather as columns_to_hide_gather
