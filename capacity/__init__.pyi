@@ -24,6 +24,15 @@ from .footprint import activation_table as activation_table
 from .footprint import kernels as kernels
 from .footprint import memory as memory
 from .footprint import policies as policies
+from .formulas.architecture import absorbed_latent_flops as absorbed_latent_flops
+from .formulas.architecture import absorption_break_even as absorption_break_even
+from .formulas.architecture import cached_numbers as cached_numbers
+from .formulas.architecture import dualpipe_idle as dualpipe_idle
+from .formulas.architecture import expanded_latent_flops as expanded_latent_flops
+from .formulas.architecture import halo_bytes as halo_bytes
+from .formulas.architecture import reversal_ranks as reversal_ranks
+from .formulas.architecture import window_pairs as window_pairs
+from .formulas.architecture import window_reach as window_reach
 from .formulas.collectives import all_reduce_lower_bound as all_reduce_lower_bound
 from .formulas.collectives import all_reduce_total_bytes as all_reduce_total_bytes
 from .formulas.collectives import bidirectional_ring_all_reduce_time as bidirectional_ring_all_reduce_time
