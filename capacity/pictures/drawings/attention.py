@@ -29,7 +29,8 @@ def shelves(W, designs, t):
             note += f"; each head {copies:.0f} times"
         s.text(left, at + 47, note, "start", soft=True, size=SMALL)
         y = at + 62
-    s.text(left, y + 8, "numbers of one token and layer" if s.narrow else "numbers that one token leaves in one layer", "start", soft=True, size=SMALL)
+    words = "numbers of one token and layer" if s.narrow else "numbers that one token leaves in one layer"
+    s.text(left, y + 8, words, "start", soft=True, size=SMALL)
     return s
 
 
@@ -53,38 +54,28 @@ def readers(W):
             s.rect(x - width/2, y0 + 28, width, 22, "other", "other", opacity=.12, line_opacity=.6)
         for x in k:
             s.rect(x - wide/2, y0 + 92, wide, 22, role, role, opacity=.45)
-        if n == 0:
-            s.text(x0 + w/2, y0 + 132, "queries above, keys below" if not s.narrow else "queries, keys", soft=True, size=SMALL)
-        else:
-            s.text(x0 + w/2, y0 + 132, {1: "two share one", 2: "all share one", 3: "all share a wide one"}[n], soft=True,
-                   size=SMALL)
+        words = ("each has its own", "two share one", "all share one", "all share a wide one")[n]
+        s.text(x0 + w/2, y0 + 132, words, soft=True, size=SMALL)
     return s
 
 
 def routes(W, r=512, d=128):
     """From a query and a cached latent to their score: up to a head's key, or down to the latent."""
     s = Sketch(W)
-    bw, bh = (104, 42) if s.narrow else (150, 46)
-    rows = [("expanded", 18, "limit"), ("absorbed", 152, "network")]
-    for name, y, role in rows:
-        s.text(0, y, f"{name}: {'for each key' if name == 'expanded' else 'for each query'}", "start", bold=True, color=role, size=SMALL)
-        top = y + 14
-        a = s.box(2, top, bw, bh, f"latent, {r}", "memory")
-        b = s.box(W - bw - 2, top, bw, bh, f"query, {d}", "compute")
-        if name == "expanded":
-            mid = s.box(a.right + (W - 2*bw)/2 - 40 - (0 if s.narrow else 20), top + 62, 80 + (0 if s.narrow else 40), 36, f"key, {d}", "limit")
-            s.line(f"M{a.cx:.1f} {a.bottom + 4}V{mid.cy:.1f}H{mid.x - 12:.1f}", role, 2)
-            s.head(mid.x - 5, mid.cy, "right", role, 5)
-            s.line(f"M{b.cx:.1f} {b.bottom + 4}V{mid.cy:.1f}H{mid.right + 5:.1f}", "other", 1.5)
-            s.text((a.cx + mid.x)/2 + 2, mid.cy - 8, "U", bold=True, color=role, size=SMALL)
-            s.text((b.cx + mid.right)/2, mid.cy - 8, "score", soft=True, size=SMALL)
-        else:
-            mid = s.box(a.right + (W - 2*bw)/2 - 40 - (0 if s.narrow else 20), top + 62, 80 + (0 if s.narrow else 40), 36, f"query, {r}", "network")
-            s.line(f"M{b.cx:.1f} {b.bottom + 4}V{mid.cy:.1f}H{mid.right + 12:.1f}", role, 2)
-            s.head(mid.right + 5, mid.cy, "left", role, 5)
-            s.line(f"M{a.cx:.1f} {a.bottom + 4}V{mid.cy:.1f}H{mid.x - 5:.1f}", "other", 1.5)
-            s.text((b.cx + mid.right)/2, mid.cy - 8, "Uᵀ", bold=True, color=role, size=SMALL)
-            s.text((a.cx + mid.x)/2 + 2, mid.cy - 8, "score", soft=True, size=SMALL)
+    bw, bh, mw = (104, 42, 80) if s.narrow else (150, 46, 130)
+    for name, y, role in (("expanded", 18, "limit"), ("absorbed", 152, "network")):
+        down = name == "absorbed"
+        s.text(0, y, f"{name}: for each {'query' if down else 'key'}", "start", bold=True, color=role, size=SMALL)
+        a = s.box(2, y + 14, bw, bh, f"latent, {r}", "memory")
+        b = s.box(W - bw - 2, y + 14, bw, bh, f"query, {d}", "compute")
+        mid = s.box(W/2 - mw/2, y + 76, mw, 36, f"query, {r}" if down else f"key, {d}", role)
+        for box, edge, way, out, makes in ((a, mid.x, "right", -6, not down), (b, mid.right, "left", 6, down)):
+            s.line(f"M{box.cx:.1f} {box.bottom + 4}V{mid.cy:.1f}H{edge + (2*out if makes else out):.1f}", role if makes else "other",
+                   2 if makes else 1.5)
+            if makes:
+                s.head(edge + out, mid.cy, way, role, 5)
+            word = ("Uᵀ" if down else "U") if makes else "score"
+            s.text((box.cx + edge)/2, mid.cy - 8, word, bold=makes, soft=not makes, color=role if makes else None, size=SMALL)
     return s
 
 
@@ -132,6 +123,6 @@ def halo(W, P=4, tokens=8, window=4):
             a, b = x0 + c*(tokens + window - 1 - (window - 1)/2), x0 + w + gap + c*(window - 1)/2
             s.line(f"M{a:.1f} 58V78H{b:.1f}V70", "network", 2)
             s.head(b, 62, "up", "network", 5)
-    s.text(W/2, 100, f"{window - 1} tokens to the next rank, however many ranks" if not s.narrow else f"{window - 1} tokens to the next rank",
-           color="network", bold=True, size=SMALL)
+    words = f"{window - 1} tokens to the next rank" + ("" if s.narrow else ", however many ranks")
+    s.text(W/2, 100, words, color="network", bold=True, size=SMALL)
     return s
