@@ -296,5 +296,12 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     # formats of few bits
     # communication under computation
     # attention of another shape
+    kv_heads=("g", "key-value heads"),
+    head_cache=(r"c_{\mathrm{h}}", "numbers that one key-value head caches per token"),
+    latent_cache=(r"c_{\mathrm{l}}", "numbers that a latent and its rotated key cache per token"),
+    queries=(r"S_{\mathrm{q}}", "queries that are computed at a time"),
+    keys=(r"S_{\mathrm{k}}", "keys that they attend to"),
+    rotated=(r"d_{\mathrm{r}}", "numbers in the rotated part of a query or key"),
+    pair_time=(r"T_{\mathrm{fb}}", "time of a forward and a backward that run overlapped"),
     # generating tokens
 ).items()}
