@@ -98,6 +98,15 @@ from .formulas.folding import expert_replicas as expert_replicas
 from .formulas.folding import expert_rows as expert_rows
 from .formulas.folding import gradient_ranks as gradient_ranks
 from .formulas.folding import mixture_state_bytes as mixture_state_bytes
+from .formulas.formats import best_promotion as best_promotion
+from .formulas.formats import block_bits as block_bits
+from .formulas.formats import cast_width as cast_width
+from .formulas.formats import cut_sum_loss as cut_sum_loss
+from .formulas.formats import half_step as half_step
+from .formulas.formats import largest_mark as largest_mark
+from .formulas.formats import promoted_sum_error as promoted_sum_error
+from .formulas.formats import rounding_rms as rounding_rms
+from .formulas.formats import stochastic_spread as stochastic_spread
 from .formulas.io import decoded_bandwidth as decoded_bandwidth
 from .formulas.io import io_intensity as io_intensity
 from .formulas.io import prefetch_batch_time as prefetch_batch_time

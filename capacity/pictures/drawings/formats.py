@@ -68,7 +68,7 @@ def marks(W, names=("e2m1", "e2m3", "e3m2", "e4m3", "e5m2")):
     step = 8 if s.narrow else 4
     for e in range(-16, 17, step):
         s.line(f"M{x(2.0**e):.1f} {y - 8}v5", "other", 1, opacity=.6)
-        s.text(x(2.0**e), y + 12, {0: "1"}.get(e, f"2^{e}").replace("-", "−").translate({}) if e == 0 else f"2{raised(e)}",
+        s.text(x(2.0**e), y + 12, f"2{raised(e)}" if e else "1",
                soft=True, size=SMALL, math=False, spoken=False)
     s.line(f"M{left} {y + 30}h18", "compute", 2)
     s.text(left + 24, y + 34, "with a leading one", "start", soft=True, size=SMALL)
@@ -103,8 +103,8 @@ def blocks(W, block, name="e2m1"):
             left = at + (1 if role == "idle" else wide*.46)
             s.rect(left, mid - h if v > 0 else mid, wide*share, max(h, .5), role, "", opacity=.45 if role == "idle" else 1, radius=0)
         if b == 0:
-            s.line(f"M{at + wide*.3:.1f} {mid + 60}l{wide*.4:.1f} {wide*.4:.1f}m0 {-wide*.4:.1f}l{-wide*.4:.1f} {wide*.4:.1f}",
-                   "limit", 1.6)
+            a, b, y0, y1 = at + wide*.3, at + wide*.7, mid + 60, mid + 60 + wide*.4
+            s.line(f"M{a:.1f} {y0}L{b:.1f} {y1:.1f}M{a:.1f} {y1:.1f}L{b:.1f} {y0}", "limit", 1.6)
     s.line(f"M0 {mid}H{W}", "other", 1, opacity=.6)
     if abs(x).max()*17 > 54:
         k = int(np.abs(x).argmax())
