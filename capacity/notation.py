@@ -294,6 +294,22 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     # compressing gradients
     # ranks that do not wait
     # formats of few bits
+    epsilon=(r"\varepsilon", "distance from 1 to the next number of a format"),
+    top_power=("T", "highest power of two in a format"),
+    codes_lost=("z", "codes of the highest power of two that are no numbers"),
+    place=("w", "a positive number, such as the size of a weight"),
+    grid_step=("s", "distance between two neighbouring numbers of a format"),
+    updates=("N", "updates of a weight"),
+    step_share=("f", "share of a step that an update is"),
+    sum_terms=("K", "terms of a sum"),
+    promotion=(r"N_{\mathrm{c}}", "terms that are added before the sum goes to a wider one"),
+    wide_roundoff=(r"u_{\mathrm{w}}", "largest relative error of one rounding in the wider sum"),
+    element_bits=("b", "bits of one number"),
+    scale_bits=(r"b_{\mathrm{s}}", "bits of a scale"),
+    block=("B", "numbers that share a scale"),
+    cast_bytes=("c", "bytes moved to cast one number"),
+    slow_rate=(r"F_{\mathrm{s}}", "FLOP per second of the slower product"),
+    fast_rate=(r"F_{\mathrm{f}}", "FLOP per second of the faster product"),
     # communication under computation
     # attention of another shape
     kv_heads=("g", "key-value heads"),
