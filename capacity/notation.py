@@ -286,6 +286,24 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     written=(r"b_{\mathrm{d}}", "bytes written to drives per parameter and step"),
     endurance=("E", "bytes that the drives may be written"),
     # compressing gradients
+    ratio=(r"\rho", "bytes of a message over bytes of the gradient"),
+    encode=(r"T_{\mathrm{e}}", "time to encode and decode"),
+    calls=("c", "collectives that wait for each other"),
+    number=(r"b_{\mathrm{v}}", "bytes of a number as it is sent"),
+    position=("p", "place between two levels, from 0 to 1"),
+    levels=("s", "levels above zero"),
+    entries=("d", "numbers in the gradient"),
+    gradient_rows=("a", "rows of a matrix of gradients"),
+    gradient_cols=("b", "columns of a matrix of gradients"),
+    low_rank=("r", "columns of a factor"),
+    learning_rate=(r"\eta", "learning rate"),
+    gradient_bound=("M", "largest norm of a gradient"),
+    contraction=(r"\delta", "share of a squared norm that a compressor keeps, at least"),
+    smoothness=("L", "most that a gradient changes, per distance"),
+    gap=(r"\Delta", "loss at the start less the least loss"),
+    descents=("S", "steps of a run"),
+    warmup=("w", "share of the steps that is not compressed"),
+    compressed=(r"T_{\rho}", "time of the compressed communication"),
     # ranks that do not wait
     # formats of few bits
     # communication under computation
