@@ -256,7 +256,7 @@ def climbing(limit, rate=.01, steps=10, curve=.5):
     for v in itertools.product(range(-limit, limit + 1), repeat=3):
         x = start = np.ones(3)
         losses = three(v, curve)
-        for t in range(steps):
+        for _ in range(steps):
             x = x - rate*sum(c.decode(c.encode(g(x)), 3) for g in losses)/3
         if np.linalg.norm(x) > np.linalg.norm(start):
             found.append(v)
