@@ -180,11 +180,15 @@ def dense_nodes(comm, x, node_size):
 # ---- training: an exchange turns every rank's vector into (one mean for all, what this rank's vector lost)
 
 class Dense:
+    """Everything is sent, nothing lost."""
+
     def __call__(self, comm, p, t):
         return added(comm, p)/comm.size, 0*p
 
 
 class Gathered:
+    """Messages to everybody."""
+
     def __init__(self, c):
         self.c = c
 
@@ -194,13 +198,15 @@ class Gathered:
 
 
 class Summed(Gathered):
+    """Messages added on the way: c is linear."""
+
     def __call__(self, comm, p, t):
         mean = summed(comm, p, self.c, t)/comm.size
         return mean, p - self.c.decode(self.c.encode(p, t), len(p))
 
 
 class TwoSided(Gathered):
-    """The owner's held-back part is in `owned`: a whole vector, zero where this rank owns nothing."""
+    """Owners add and compress again.  The owner's held-back part is in `owned`: a whole vector, zero where this rank owns nothing."""
 
     def __init__(self, c):
         super().__init__(c)
