@@ -287,6 +287,19 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     endurance=("E", "bytes that the drives may be written"),
     # compressing gradients
     # ranks that do not wait
+    local_time=(r"T_{\mathrm{c}}", "time that one worker computes a step"),
+    jitter=(r"\epsilon", "standard deviation of one worker's step time, as a share of it"),
+    delay=(r"\tau", "updates by others between reading the weights and writing the step"),
+    bend=(r"\lambda", "curvature of the loss along one direction"),
+    rate=(r"\eta", "learning rate"),
+    gradient_noise=(r"\sigma", "standard deviation of the noise in one worker's gradient"),
+    local_steps=("H", "steps between two synchronisations"),
+    pull=("k", "share of the way to its own optimum that a worker goes between two synchronisations"),
+    momentum=(r"\mu", "momentum of the outer optimizer"),
+    outer_rate=(r"\eta_{\mathrm{o}}", "learning rate of the outer optimizer"),
+    sync_time=(r"T_{\mathrm{s}}", "time of one synchronisation"),
+    step_penalty=(r"\kappa", "share of further steps that each local step beyond the first costs"),
+    delta_bytes=(r"b_{\Delta}", "bytes sent per parameter for a change of the weights"),
     # formats of few bits
     # communication under computation
     # attention of another shape
