@@ -24,6 +24,17 @@ from .footprint import activation_table as activation_table
 from .footprint import kernels as kernels
 from .footprint import memory as memory
 from .footprint import policies as policies
+from .formulas.asynchrony import barrier_time as barrier_time
+from .formulas.asynchrony import best_local_steps as best_local_steps
+from .formulas.asynchrony import delay_limit as delay_limit
+from .formulas.asynchrony import local_drift as local_drift
+from .formulas.asynchrony import local_pull as local_pull
+from .formulas.asynchrony import local_saving as local_saving
+from .formulas.asynchrony import local_step_time as local_step_time
+from .formulas.asynchrony import local_utilization as local_utilization
+from .formulas.asynchrony import mean_staleness as mean_staleness
+from .formulas.asynchrony import outer_gain as outer_gain
+from .formulas.asynchrony import outer_limit as outer_limit
 from .formulas.collectives import all_reduce_lower_bound as all_reduce_lower_bound
 from .formulas.collectives import all_reduce_total_bytes as all_reduce_total_bytes
 from .formulas.collectives import bidirectional_ring_all_reduce_time as bidirectional_ring_all_reduce_time
