@@ -86,3 +86,5 @@ geometric = _generic("geometric", "The sum 1 + x + ... + x**(k - 1) of k terms, 
                      lambda x, k: float(_geometric(float(x), float(k))), _geometric, _geometric_sum)
 lambertw = _generic("lambertw", "The w from -1 up whose w*exp(w) is z, for z from -1/e: Lambert's W, principal branch.",
                     lambda z: float(_lambert(float(z))), _lambert, lambda s: s.LambertW)
+sinpi = _generic("sinpi", "Sine of pi times x.", lambda x: math.sin(math.pi*x), lambda x: np.sin(math.pi*x),
+                 lambda s: lambda x: s.sin(s.pi*x))

@@ -1,0 +1,102 @@
+"""Workers that do not wait keep their books: staleness, late gradients, local steps, the small network."""
+import numpy as np
+import pytest
+
+from capacity.witness import asynchrony as late
+from capacity.witness.students import expected_losses, spectrum, train
+
+
+def test_two_workers_by_hand():
+    log = late.server([late.steady(1.0), late.steady(2.5)], 7)
+    assert [(u.worker, u.start, u.stop, u.staleness) for u in log] == [
+        (0, 0, 1, 0), (0, 1, 2, 0), (1, 0, 2.5, 2), (0, 2, 3, 1), (0, 3, 4, 0), (0, 4, 5, 0), (1, 2.5, 5, 3)]
+
+
+def test_the_bars_of_a_worker_leave_no_gap():
+    rng = np.random.default_rng(0)
+    log = late.server([late.random(m, rng) for m in (1., 2., .3)], 200)
+    assert [u.stop for u in log] == sorted(u.stop for u in log)
+    for i in range(3):
+        own = [u for u in log if u.worker == i]
+        assert own[0].start == 0 and all(a.stop == b.start for a, b in zip(own, own[1:]))
+    for n, u in enumerate(log):
+        assert u.staleness == sum(u.start < v.stop for v in log[:n] if v.worker != u.worker)
+
+
+def test_a_gradient_is_taken_where_its_worker_read():
+    seen = []
+    log = late.server([late.steady(1.0), late.steady(1.5)], 4)               # writes: 0, 1, 0, ...
+    late.asynchronous(lambda w, i: seen.append((i, float(w))) or 1.0, 10.0, 1.0, log)
+    assert seen == [(0, 10), (1, 10), (0, 9), (0, 7)]
+
+
+def test_equal_workers_are_a_fixed_delay():
+    w = late.asynchronous(lambda w, i: w, 1.0, .3, late.server([late.steady(1.0)]*3, 60))
+    want = [1.0]*3
+    for _ in range(60):
+        want.append(want[-1] - .3*want[-3])
+    np.testing.assert_allclose(w, want[3:], rtol=1e-12)
+
+
+@pytest.mark.parametrize("delay", [0, 2, 5])
+def test_the_limit_is_that_of_the_roots(delay):
+    def largest(x):
+        return abs(np.roots([1, -1, *[0]*(delay - 1), x] if delay else [1, x - 1])).max()
+    x = late.limit(delay)
+    assert largest(.995*x) < 1 < largest(1.005*x)
+
+
+def test_an_average_each_step_is_one_large_batch():
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=(12, 4))
+    left = iter(noise)
+    got = late.local(lambda own: own**3 - next(left), .5, .1, 4, 1, 12)
+    w = .5
+    for row, g in zip(noise, got):
+        w -= .1*(w**3 - row.mean())
+        assert g == pytest.approx(w, rel=1e-12)
+
+
+def test_the_outer_step_is_nesterovs():
+    w, u = 2.0, 0.0
+    got = late.local(lambda own: own, 2.0, .2, 3, 5, 6, outer=(.7, .9))
+    for g in got:
+        delta = w*(1 - .8**5)
+        u = .9*u + delta
+        w -= .7*(delta + .9*u)
+        assert g == pytest.approx(w, rel=1e-12)
+
+
+def test_a_student_alone_is_a_student():
+    v = spectrum(.5, 50)
+    for H in (1, 4):
+        np.testing.assert_allclose(late.expected_local(8, 20, H, 1, 4, .2, v, .5), expected_losses(8, 20, 4, .2, v, .5)[::H])
+    np.testing.assert_allclose(late.expected_local(8, 20, 1, 5, 4, .2, v), expected_losses(8, 20, 20, .2, v))
+    mean = np.mean([train(8, 12, 3, .2, v, seed=s)[-1] for s in range(400)])
+    alone = np.mean([late.train_local(8, 12, 1, 1, 3, .2, v, seed=s)[-1] for s in range(400)])
+    assert alone == pytest.approx(mean, rel=.03)
+
+
+def test_the_network_has_its_gradient():
+    task = late.Blobs(seed=3)
+    task.draw = lambda workers: np.tile(np.arange(16), (len(workers), 1))
+    w = np.stack([task.start, 2*task.start])
+    got = task.gradient(w)
+
+    def loss(w):
+        return -task._forward(w, task.x[:16])[2][np.arange(16), task.y[:16]].mean()
+    for m in range(2):
+        for k in (0, 40, 95, 96, 130, 159):
+            e = np.zeros(w.shape[1])
+            e[k] = 1e-6
+            assert (loss(w[m] + e) - loss(w[m] - e))/2e-6 == pytest.approx(got[m, k], abs=1e-8)
+
+
+def test_sorted_workers_see_their_own_kind():
+    task = late.Blobs(skew=.9, seed=0)
+    pick = np.concatenate([task.draw(range(4)) for _ in range(200)], 1)
+    share = (task.y[pick] == np.arange(4)[:, None]).mean(1)
+    assert (share > .9).all() and (share < 1).all()
+    alike = late.Blobs(seed=0)
+    counts = np.bincount(alike.y[alike.draw(range(4))].ravel(), minlength=4)
+    assert (counts > 0).all()
