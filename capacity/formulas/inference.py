@@ -11,7 +11,7 @@ from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Fractio
 
 
 # what is kept
-@formula(chapter="31b-inference-inner-loop", source="shazeer2019")
+@formula(chapter="31b-inference-inner-loop", source="derived")
 def kv_token_bytes(layers: Count, kv_width: Count, element_bytes: Bytes) -> Bytes:
     """Bytes of keys and values that one token leaves in the cache, all layers together."""
     return 2*layers*kv_width*element_bytes

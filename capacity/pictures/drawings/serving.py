@@ -59,7 +59,7 @@ def pages(W, cache, names):
     s.text(0, 12, "tables of the sequences", "start", soft=True, size=LEAST)
     for k, name in enumerate(names):
         s.text(0, y + 20, str(name), "start", bold=True)
-        x = room("A") + 14
+        x = max(room(str(v), bold=True) for v in names) + 14
         for n, page in enumerate(cache.table[name]):
             shared = cache.owners[page] > 1
             q = s.rect(x, y + 2, step - 4, 26, "other" if shared else rank(k), "other" if shared else rank(k),
