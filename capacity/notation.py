@@ -351,4 +351,17 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     rotated=(r"d_{\mathrm{r}}", "numbers in the rotated part of a query or key"),
     pair_time=(r"T_{\mathrm{fb}}", "time of a forward and a backward that run overlapped"),
     # generating tokens
+    decoded=("B", "sequences that a decode step adds a token to"),
+    cached=("S", "tokens of a sequence whose keys and values are kept"),
+    kv_token=("q", "bytes of keys and values that a token leaves"),
+    page=(r"b_{\mathrm{p}}", "tokens that a page of the cache holds"),
+    answers_total=(r"G_{+}", "tokens of all answers together"),
+    longest=(r"G_{\max}", "tokens of the longest answer"),
+    answer=("G", "tokens of an answer"),
+    prefill=(r"T_{\mathrm{p}}", "time to read a prompt"),
+    decode_step=(r"T_{\mathrm{d}}", "time of a decode step"),
+    acceptance=("a", "probability that a drafted token is accepted"),
+    draft=("K", "tokens drafted in a round"),
+    draft_cost=("c", "time of a draft's step over that of a plain step"),
+    verify_cost=("v", "time of a verification over that of a plain step"),
 ).items()}
