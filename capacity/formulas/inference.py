@@ -19,7 +19,7 @@ def kv_token_bytes(layers: Count, kv_width: Count, element_bytes: Bytes) -> Byte
 
 # one step
 @formula(chapter="31b-inference-inner-loop", source="pope2023")
-def decode_step_time(params: Count, weight: Bytes, decoded: Ratio, cached: Ratio, kv_token: Bytes, tp: Count,
+def decode_step_time(params: Count, weight: Bytes, decoded: Count, cached: Ratio, kv_token: Bytes, tp: Count,
                      bandwidth: BytesPerSecond, peak: FlopsPerSecond, *, multiply_add: Flops = 2) -> Seconds:
     """Least time of a step that adds one token to each of so many sequences, `cached` tokens long, on tp devices."""
     return (maximum(params*weight/(tp*bandwidth), multiply_add*params*decoded/(tp*peak))
@@ -91,6 +91,6 @@ def speculative_speedup(acceptance: Fraction, draft: Count, draft_cost: Ratio, v
 
 # experts
 @formula(chapter="31b-inference-inner-loop", source="derived")
-def experts_touched(experts: Count, visit: Fraction, decoded: Ratio) -> Ratio:
+def experts_touched(experts: Count, visit: Fraction, decoded: Count) -> Ratio:
     """Different experts that so many tokens visit on average, if each visits each with the same probability."""
     return experts*(1 - (1 - visit)**decoded)

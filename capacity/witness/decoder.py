@@ -36,6 +36,7 @@ def weights(rng, words=13, width=16, heads=4, kv_heads=2, head=4, inner=24, laye
 
 
 def norm(x):
+    """Rows scaled to a mean square of one."""
     return x/np.sqrt((x*x).mean(-1, keepdims=True) + 1e-6)
 
 

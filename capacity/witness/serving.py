@@ -220,6 +220,7 @@ class Row:
         raise Full("no hole is long enough")
 
     def drop(self, name):
+        """A sequence leaves; its piece is a hole."""
         insort(self.holes, self.at.pop(name))
         joined = []
         for start, size in self.holes:                 # holes that touch become one

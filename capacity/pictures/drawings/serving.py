@@ -60,7 +60,7 @@ def pages(W, cache, names):
     for k, name in enumerate(names):
         s.text(0, y + 20, str(name), "start", bold=True)
         x = max(room(str(v), bold=True) for v in names) + 14
-        for n, page in enumerate(cache.table[name]):
+        for page in cache.table[name]:
             shared = cache.owners[page] > 1
             q = s.rect(x, y + 2, step - 4, 26, "other" if shared else rank(k), "other" if shared else rank(k),
                        opacity=.15 if shared else .35, radius=4)
