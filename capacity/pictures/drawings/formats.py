@@ -43,9 +43,9 @@ def ladder(W, update, way):
     s.text((left + right)/2, low + 24, f"{n} updates", soft=True, size=SMALL)
     s.line(f"M{left} {low + 44}h26", "idle", 2, dash="5 4")
     s.text(left + 32, low + 48, "exact", "start", soft=True, size=SMALL)
-    at = left + 32 + room("exact") + 18
-    s.line(f"M{at:.1f} {low + 44}h26", "limit" if way == "to the nearest" else "compute", 3)
-    s.text(at + 32, low + 48, f"rounded {way}", "start", soft=True, size=SMALL)
+    at, below = (left, low + 68) if s.narrow else (left + 32 + room("exact") + 18, low + 48)
+    s.line(f"M{at:.1f} {below - 4}h26", "limit" if way == "to the nearest" else "compute", 3)
+    s.text(at + 32, below, f"rounded {way}", "start", soft=True, size=SMALL)
     return s
 
 
