@@ -186,12 +186,6 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     comm=(r"T_{\mathrm{c}}", "time of the communication, all of it"),
     cover=(r"T_{\mathrm{o}}", "time of the computation that the communication may overlap"),
     buckets=("k", "buckets the gradient is cut into"),
-    share=("s", "share of its speed that the computation loses while communication runs"),
-    drag=("r", "share of its speed that the communication loses while computation runs"),
-    call=(r"\alpha'", "time of a piece's communication that does not depend on its size"),
-    pieces=("k", "pieces that do not wait for each other"),
-    blocks=(r"n_{\mathrm{b}}", "blocks of a kernel, of which a processor runs one at a time"),
-    free=(r"n_{\mathrm{f}}", "processors that no communication holds"),
     window=("w", "FLOP per parameter and token that communication may hide behind"),
     kept=(r"\kappa", "share of the gradient's numbers that is sent"),
     # storage and input
@@ -342,6 +336,12 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     slow_rate=(r"F_{\mathrm{s}}", "FLOP per second of the slower product"),
     fast_rate=(r"F_{\mathrm{f}}", "FLOP per second of the faster product"),
     # communication under computation
+    share=("s", "share of its speed that the computation loses while communication runs"),
+    drag=("r", "share of its speed that the communication loses while computation runs"),
+    call=(r"\alpha'", "time of a piece's communication that does not depend on its size"),
+    pieces=("k", "pieces that do not wait for each other"),
+    blocks=(r"n_{\mathrm{b}}", "blocks of a kernel, of which a processor runs one at a time"),
+    free=(r"n_{\mathrm{f}}", "processors that no communication holds"),
     # attention of another shape
     kv_heads=("g", "key-value heads"),
     head_cache=(r"c_{\mathrm{h}}", "numbers that one key-value head caches per token"),

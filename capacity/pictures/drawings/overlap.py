@@ -56,6 +56,7 @@ def account(W, compute, network):
                 "network": [(a, b, "", "network") for a, b in network],
                 "account": [*((a, b, "hidden", "memory") for a, b in both), *((a, b, "exposed", "limit") for a, b in bare),
                             *((a, b, "idle", "idle") for a, b in idle)]}, unit="s")
+    s.legend(s.low + 12, [("hidden", "memory", .85), ("exposed", "limit", .85), ("idle", "idle", .85)])
     return s
 
 
