@@ -309,7 +309,6 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     jitter=(r"\epsilon", "standard deviation of one worker's step time, as a share of it"),
     delay=(r"\tau", "updates by others between reading the weights and writing the step"),
     bend=(r"\lambda", "curvature of the loss along one direction"),
-    rate=(r"\eta", "learning rate"),
     gradient_noise=(r"\sigma", "standard deviation of the noise in one worker's gradient"),
     local_steps=("H", "steps between two synchronisations"),
     pull=("k", "share of the way to its own optimum that a worker goes between two synchronisations"),

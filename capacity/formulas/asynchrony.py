@@ -33,18 +33,18 @@ def delay_limit(bend: Ratio, delay: Index) -> Ratio:
 
 
 @formula(chapter=CHAPTER, source="derived")
-def local_drift(rate: Ratio, gradient_noise: Ratio, bend: Ratio, local_steps: Count, P: Group) -> Ratio:
+def local_drift(learning_rate: Ratio, gradient_noise: Ratio, bend: Ratio, local_steps: Count, P: Group) -> Ratio:
     """Mean squared distance of a worker from the mean of all P, in one direction, after steps that each did alone.
 
     One quadratic loss for all, and noise that is independent from step to step and from worker to worker.
     """
-    return rate**2*gradient_noise**2*(1 - 1/P)*geometric((1 - rate*bend)**2, local_steps)
+    return learning_rate**2*gradient_noise**2*(1 - 1/P)*geometric((1 - learning_rate*bend)**2, local_steps)
 
 
 @formula(chapter=CHAPTER, source="derived")
-def local_pull(rate: Ratio, bend: Ratio, local_steps: Count) -> Ratio:
+def local_pull(learning_rate: Ratio, bend: Ratio, local_steps: Count) -> Ratio:
     """Share of the way to its own optimum that gradient descent goes between two synchronisations, in one direction."""
-    return 1 - (1 - rate*bend)**local_steps
+    return 1 - (1 - learning_rate*bend)**local_steps
 
 
 @formula(chapter=CHAPTER, source="derived")
@@ -73,7 +73,7 @@ def local_step_time(local_time: Seconds, sync_time: Seconds, local_steps: Count,
 
 @formula(chapter=CHAPTER, source="derived")
 def best_local_steps(local_time: Seconds, sync_time: Seconds, step_penalty: Fraction) -> Ratio:
-    """Steps between two synchronisations that minimize `local_step_time`; 1 if this is below 1."""
+    """Steps between two synchronisations that minimize `local_step_time`; below 1, take 1."""
     return sqrt(sync_time*(1 - step_penalty)/(local_time*step_penalty))
 
 

@@ -1,21 +1,11 @@
 """Drawings of chapter 29: who waits for whom, what passes through an average, how the reads and writes of workers lie in time."""
 import numpy as np
 
-from ..diagram import LEAST, Sketch, room
+from ..diagram import LEAST, Sketch
 
 ROLES = {"step": ("compute", .8), "wait": ("other", .25), "send": ("network", .9)}
 WORDS = {"step": "computes", "send": "sends", "wait": "waits"}
 LASTS = 24.0                              # of the drawn time, in steps
-
-
-def key(s, y, kinds):
-    """One line, or two, of what the colours mean."""
-    x = 0
-    for kind in kinds:
-        color, opacity = ROLES[kind]
-        s.rect(x, y, 14, 11, color, "", opacity=opacity, radius=1)
-        s.text(x + 20, y + 10.5, WORDS[kind], "start", size=LEAST)
-        x += 20 + room(WORDS[kind], LEAST) + 18
 
 
 def spans(how, speeds, sending=1.0, every=4, seed=29):
@@ -52,7 +42,7 @@ def ways(W, rows):
         for a, b, kind in row:
             color, opacity = ROLES[kind]
             s.rect(left + a*wide, y, max((b - a)*wide - 1, .6), h, color, "", opacity=opacity, radius=1)
-    key(s, len(rows)*step + 6, ROLES)
+    s.legend(len(rows)*step + 6, [(WORDS[kind], *role) for kind, role in ROLES.items()])
     return s
 
 
