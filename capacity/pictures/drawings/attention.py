@@ -38,7 +38,7 @@ def readers(W):
     """Four query heads above the key-value heads that they read, in four designs."""
     s = Sketch(W)
     designs = [("multi-head", 4, "limit"), ("grouped", 2, "compute"), ("multi-query", 1, "memory"),
-               ("latent, absorbed", 1, "network")]
+               ("latent", 1, "network")]
     across = 2 if s.narrow else 4
     gap = 18 if s.narrow else 28
     w = (W - gap*(across - 1))/across
