@@ -16,7 +16,7 @@ from .collectives import ring_all_gather, window_all_reduce
 
 
 class Tally:
-    """Counts what passes through it: .flop of products, two for each multiplication, .pairs, .held numbers cached."""
+    """Counts what passes through it: .flop of products, two for each multiplication, .held numbers cached."""
 
     def __init__(self):
         self.flop, self.held = 0, 0

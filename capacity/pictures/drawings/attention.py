@@ -38,7 +38,7 @@ def readers(W):
     """Four query heads above the key-value heads that they read, in four designs."""
     s = Sketch(W)
     designs = [("multi-head", 4, "limit"), ("grouped", 2, "compute"), ("multi-query", 1, "memory"),
-               ("latent, absorbed", 1, "network")]
+               ("latent", 1, "network")]
     across = 2 if s.narrow else 4
     gap = 18 if s.narrow else 28
     w = (W - gap*(across - 1))/across
@@ -62,7 +62,7 @@ def readers(W):
 def routes(W, r=512, d=128):
     """From a query and a cached latent to their score: up to a head's key, or down to the latent."""
     s = Sketch(W)
-    bw, bh, mw = (104, 42, 80) if s.narrow else (150, 46, 130)
+    bw, bh, mw = (104, 42, 92) if s.narrow else (150, 46, 130)
     for name, y, role in (("expanded", 18, "limit"), ("absorbed", 152, "network")):
         down = name == "absorbed"
         s.text(0, y, f"{name}: for each {'query' if down else 'key'}", "start", bold=True, color=role, size=SMALL)
