@@ -84,9 +84,5 @@ def later(W, rows):
             s.rect(x, base - unit*wanted/most, w, unit*held/most, "limit", "limit", opacity=.18, dash="4 3")
         s.text(x + w/2, base - unit*wanted/most - 5, f"{wanted:g}", size=SMALL)
         s.text(x + w/2, base + 17, f"step {k + 1}" if not s.narrow else str(k + 1), soft=True, size=SMALL)
-    y = 18 + unit + 32
-    s.rect(0, y, 14, 14, "network", "network", opacity=.45)
-    s.text(20, y + 12, "sent", "start", size=SMALL)
-    s.rect(78, y, 14, 14, "limit", "limit", opacity=.18, dash="4 3")
-    s.text(98, y + 12, "held back, added to the next step", "start", size=SMALL)
+    s.legend(18 + unit + 32, [("sent", "network", .45), ("held back, added to the next step", "limit", .18)])
     return s
