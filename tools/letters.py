@@ -20,6 +20,7 @@ import capacity
 from capacity.grammar import Formula
 from capacity.notation import NOTATION
 
+KNOWN = set(dir(capacity))
 FREE = set("ijde") | {"T", r"\log", r"\ln", r"\max", r"\min"}      # running numbers, derivatives, logarithms, transposes
 SIGN = re.compile(r"""(?P<accent>\\(?:bar|hat|tilde|dot|vec)\s*\{?)?
     (?P<base>\\[A-Za-z]+|[A-Za-z])\}?
@@ -107,7 +108,7 @@ class Page:
         found = {}
         for name in names:
             name = "".join(name)                     # one of two groups of a match
-            formula = getattr(capacity, name, None)
+            formula = getattr(capacity, name) if name in KNOWN else None
             if isinstance(formula, Formula):
                 for k in formula.units:
                     found.setdefault(plain(NOTATION[k].latex), {})[NOTATION[k].meaning] = (NOTATION[k].latex, name)

@@ -2,11 +2,13 @@
 
 A Sphinx extension.  It reads tools/layers.py's grammar while a notebook is read and changes nothing on disk.
 """
+import copy
 import html
 import json
 import posixpath
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import layers
 import letters
@@ -15,8 +17,11 @@ import reading
 import toolkit
 from docutils import nodes
 from docutils.statemachine import StringList
+from pybtex.backends import plaintext
+from pybtex.plugin import register_plugin
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
 
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
 
@@ -278,6 +283,29 @@ def navigation(app, name, context):
         context["prev"] = to(before.replace("solutions/", "chapters/") if before.startswith("solutions/") else before)
 
 
+def sidebar(app, name):
+    """What Sphinx gives as `toctree` for the page: resolved once, for it is the same tree on all pages, with other addresses."""
+    def toctree(**kwargs):
+        trees = app.__dict__.setdefault("book_trees", {})
+        key = tuple(sorted(kwargs.items()))
+        if key not in trees:
+            trees[key] = ElementTree.fromstring(f"<nav>{app.builder._get_local_toctree(app.config.root_doc, **kwargs)}</nav>")
+        tree, here = copy.deepcopy(trees[key]), app.builder.get_target_uri(name)
+        above = {child: parent for parent in tree.iter() for child in parent}
+        for link in tree.iter("a"):
+            if link.get("href") == here:
+                link.set("href", "#")
+                node = link
+                while node is not tree:
+                    classes = node.get("class", "").split()
+                    node.set("class", " ".join(["current", *classes] if node is link else [*classes, "current"]))
+                    node = above[node]
+            elif "://" not in link.get("href"):
+                link.set("href", relative_uri(here, link.get("href")))
+        return "".join(ElementTree.tostring(e, encoding="unicode", method="html") for e in tree)
+    return toctree
+
+
 def cards(app, name, body):
     """What a formula's card says about its origin becomes links."""
     titles = app.env.titles
@@ -329,15 +357,17 @@ TIGHT = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</spa
 
 def bind(body):
     """Numbers keep their units, formulas the signs after them, on one line."""
-    out, at = "", 0
+    out, at = [], 0
     for kept in KEPT.finditer(body):
-        out, at = out + UNIT.sub("\u00a0", body[at:kept.start()]) + kept[0], kept.end()
-    out += UNIT.sub("\u00a0", body[at:])
-    return TIGHT.sub(lambda m: f'<span class="cx-nb">{m[1]}{m[2]}</span>' if m[2] else m[1], out)
+        out += UNIT.sub("\u00a0", body[at:kept.start()]), kept[0]
+        at = kept.end()
+    out.append(UNIT.sub("\u00a0", body[at:]))
+    return TIGHT.sub(lambda m: f'<span class="cx-nb">{m[1]}{m[2]}</span>' if m[2] else m[1], "".join(out))
 
 
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
+    context["toctree"] = sidebar(app, name)
     body = context.get("body")
     if not body:
         return
@@ -358,6 +388,7 @@ def pictures(app, config):
 
 
 def setup(app):
+    register_plugin("pybtex.backends", "plaintext", plaintext.Backend)      # else looked up on the disk for each citation
     plain = (nothing, nothing)
     app.add_node(mark, html=(visit_mark, None), latex=(visit_mark_plain, None), text=plain)
     app.add_node(fold, html=(visit_fold, depart_fold), latex=plain, text=plain)
