@@ -2,17 +2,25 @@
 
 `make html` first. BOOK_HTML names another built book, BROWSER_PATH another browser.
 """
+import json
 import re
 
+import layers
+import measure
 import pytest
 
 import built
-from built import HTML, PHONE, compressed
+from built import HTML, PHONE, ROOT, compressed
 from figures import DRAWN
 
 ASIDE = {"_static", "_sources", "_images", "_downloads", "_sphinx_design_static"}
-PAGES = sorted(p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")
-               if not ASIDE & set(p.relative_to(HTML).parts) and p.name != "genindex.html")
+# Chapters first: pytest brings all tests of a page together by its number in such a list.
+PAGES = sorted((p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")
+                if not ASIDE & set(p.relative_to(HTML).parts) and p.name != "genindex.html"),
+               key=lambda name: (not name.startswith("chapters/"), name))
+CHAPTERS = [p for p in PAGES if p.startswith("chapters/")]
+MODELS = {p for p in CHAPTERS if p[len("chapters/"):][:2] in ("04", "15")}
+each_chapter = pytest.mark.parametrize("page", CHAPTERS, indirect=True, scope="module")
 PICTURES = {".png", ".jpg", ".jpeg", ".svg", ".gif"}
 HARMLESS = ["theme mode"]                   # the theme says so on a first visit
 LIGHT = 1_000_000
@@ -126,6 +134,182 @@ BOXES = """() => [...document.querySelectorAll('.cell_output img, .cell_output .
 
 def test_text_stands_out(page):
     assert page.evaluate(FAINT, 4.5) == {}
+
+
+# --- chapters: what a reader meets
+
+# The page is idle, and then no frame of four in a row has moved or stretched it.
+STILL = """async () => {
+    const frame = () => new Promise(r => requestAnimationFrame(r)), now = () => scrollY + ' ' + document.documentElement.scrollHeight;
+    await new Promise(r => requestIdleCallback(r, { timeout: 1000 }));
+    for (let seen = now(), same = 0; same < 4; same = now() === seen ? same + 1 : 0, seen = now()) await frame(); }"""
+
+
+def cells(name):
+    """The cells of a chapter's notebook."""
+    return json.loads((ROOT/name).with_suffix(".ipynb").read_text(encoding="utf-8"))["cells"]
+
+
+@pytest.fixture(scope="module")
+def met(page):
+    """(name, what a reader meets, the page)"""
+    return page.name, measure.measure(page), page
+
+
+@each_chapter
+def test_measurements(met):
+    name, m, _ = met
+    print("\n" + measure.HEAD + "\n" + measure.line(name, m))
+    assert m["cells"] <= 20
+    assert m["share"] <= .10
+    assert m["first"] is not None and m["first"] < 900
+    assert m["words"] <= 5500
+    assert len(m["sizes"]) <= 8, m["sizes"]
+
+
+@pytest.mark.parametrize("width", ["1280", "768", "375", "print"])
+@each_chapter
+def test_nothing_is_wider_than_its_box(met, width):
+    assert met[1]["wide"][width] == []
+
+
+@each_chapter
+def test_a_mark_opens_its_program(met):
+    name, _, page = met
+    marks = page.locator("a.cx-qed")
+    assert marks.count() == len(layers.bind(cells(name))[0])
+    mark = next(m for m in marks.all() if m.is_visible())
+    proof = page.locator(f"[id='{mark.get_attribute('aria-controls')}']")
+    assert not proof.is_visible() and mark.get_attribute("aria-label") in [
+        layers.read("".join(c["source"])).says.replace("$", "").replace("`", "") for c in cells(name)]
+    mark.focus()
+    page.keyboard.press("Enter")
+    assert proof.locator("pre").first.is_visible() and mark.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Space")
+    assert not proof.is_visible()
+    mark.hover()
+    page.locator(".cx-tip").wait_for(timeout=3000)
+    mark.click()
+    assert proof.is_visible() and not page.locator(".cx-tip").is_visible()
+    page.keyboard.press("Escape")
+    assert not proof.is_visible() and mark.evaluate("e => e === document.activeElement")
+
+
+@each_chapter
+def test_a_letter_explains_itself(met):
+    page = met[2]
+    formula = page.locator(".bd-article [data-letters]").first
+    formula.scroll_into_view_if_needed()
+    formula.hover()
+    page.locator(".cx-tip dd").first.wait_for(timeout=3000)
+    page.keyboard.press("Escape")
+    assert not page.locator(".cx-tip").is_visible()
+
+
+@each_chapter
+def test_the_answer_on_a_phone(met):
+    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats."""
+    page = met[2]
+    page.set_viewport_size({"width": 375, "height": 812})
+    box = page.locator(".admonition.answer")
+    assert not box.is_visible()
+    page.get_by_role("button", name="Just tell me").click()
+    assert box.is_visible()
+    number = re.search(r"[\d.,]*\d", page.locator(".cx-answer .truth b").inner_text())[0]
+    for place in (box, page.locator(".admonition.remember")):
+        said = place.inner_text()
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", said) or NUMBERS.get(number, "?") in said.lower(), f"{number}: {said}"
+    shown = page.locator(".cx-answer .truth b").bounding_box()
+    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= 375
+    for row in page.locator(".cx-answer .cx-strip > li").all():
+        label, value = (row.locator(part).first.bounding_box() for part in ("span", "b"))
+        assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.evaluate(STILL)
+
+
+NUMBERS = dict(zip(map(str, range(1, 13)), "one two three four five six seven eight nine ten eleven twelve".split()))
+
+
+@each_chapter
+def test_the_code_switch_shows_what_it_says_and_keeps_the_place(met):
+    name, _, page = met
+    section = page.locator("article section section section").nth(3)
+    top = "e => Math.round(e.getBoundingClientRect().top)"
+    shown = "[...document.querySelectorAll('.bd-article .cell_input')].filter(e => e.checkVisibility()).length"
+    page.locator(".cx-codes input[value=argument]").check(force=True)
+    section.evaluate("e => scrollTo({ top: e.getBoundingClientRect().top + scrollY - 128, behavior: 'instant' })")
+    page.evaluate(STILL)
+    before, seen = section.evaluate(top), {}
+    every_change, every_mode = ("all", "none", "all", "argument", "none", "argument"), ("all", "none", "argument")
+    for mode in every_change if name in MODELS else every_mode:
+        box = page.locator(".cx-codes label", has_text=mode).bounding_box()     # a real click: the focus moves before the choice does
+        page.mouse.click(box["x"] + box["width"]/2, box["y"] + box["height"]/2)
+        page.evaluate(STILL)
+        assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, mode
+        seen[mode] = page.evaluate(shown)
+    all_code = [c for c in cells(name) if c["cell_type"] == "code"]
+    assert seen["none"] == 0 and seen["argument"] < seen["all"] == len(all_code), seen
+    if name in MODELS:                              # the arrow keys move one and the same switch
+        for key, mode in (("ArrowRight", "all"), ("ArrowLeft", "argument"), ("ArrowLeft", "none"), ("ArrowRight", "argument")):
+            page.keyboard.press(key)
+            page.evaluate(STILL)
+            assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, key
+
+
+@each_chapter
+def test_the_code_switch_closes_the_detours_that_it_opened(met):
+    page = met[2]
+    opened = "[...document.querySelectorAll('.cx-detour')].map(d => d.open)"
+    page.locator(".cx-codes label", has_text="argument").click()
+    detours = page.locator(".cx-detour > summary")
+    if not detours.count():
+        pytest.skip("no detours")
+    detours.first.click()                                                        # this one the reader's own hand has opened
+    before = page.evaluate(opened)
+    assert before == [True] + [False]*(detours.count() - 1)
+    page.locator(".cx-codes label", has_text="all").click()
+    assert all(page.evaluate(opened))
+    page.locator(".cx-codes label", has_text="argument").click()
+    assert page.evaluate(opened) == before
+    detours.first.click()
+
+
+@each_chapter
+def test_the_contents_show_where_the_reader_is(met):
+    page = met[2]
+    links = page.locator("#pst-page-toc-nav a.nav-link")
+    for k in (links.count() - 2, 1):
+        page.evaluate("id => document.getElementById(id).scrollIntoView({ behavior: 'instant' })", links.nth(k).get_attribute("href")[1:])
+        page.evaluate(STILL)
+        assert links.nth(k).evaluate("e => e.classList.contains('active')"), links.nth(k).inner_text()
+
+
+@each_chapter
+def test_the_contents_list_the_sections_of_use(met):
+    page = met[2]
+    use = page.locator("#pst-page-toc-nav li.toc-h2", has_text=re.compile(r"^\s*Use\b"))
+    sections = use.locator("li.toc-h3 > a")
+    assert sections.count() >= 2 and all(a.is_visible() for a in sections.all())
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_without_scripts_everything_can_be_read(book, name):
+    """The styles are the same on all pages; what they speak of is counted in each file below."""
+    page = book.chromium.new_context(viewport=built.DESK, java_script_enabled=False).new_page()
+    page.goto(book.address + name, wait_until="load")
+    answers = page.locator(".admonition.answer")
+    assert answers.count() == 1 and answers.is_visible()
+    proofs = page.locator("details.cx-proof > summary")
+    folded = "e => !!e.parentElement.parentElement.closest('details:not([open])')"
+    assert proofs.count() and all(s.is_visible() for s in proofs.all() if not s.evaluate(folded))
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_the_answer_and_the_proofs_stand_in_the_file(name):
+    text = (HTML/name).read_text(encoding="utf-8")
+    assert len(re.findall(r'<div class="answer admonition"', text)) == 1
+    assert len(re.findall(r'<details class="[^"]*\bcx-proof\b', text)) >= len(layers.bind(cells(name))[0])
 
 
 # --- figures: explorers, players, charts of a pipeline
@@ -303,6 +487,16 @@ def test_the_formulas_of_the_quiz_are_typeset(book):
     assert page.locator(".cx-solved").count() > 24
     assert page.eval_on_selector_all(".cx-solved", "es => es.filter(e => !e.querySelector('mjx-container') || e.textContent.includes('\\\\(')).length") == 0
     assert "Seed 7." in page.locator(".cx-seed").inner_text() and page.locator(".cx-typed input").count() == page.locator(".cx-solved").count()
+
+
+def test_captions_are_found_by_search(book):
+    page, missing = book.visit("search.html?q=bandwidth"), []
+    for name in CHAPTERS:
+        says = next(c.says for c in (layers.read("".join(x["source"])) for x in cells(name) if x["cell_type"] == "code") if c.layer == "proof")
+        words = sorted(re.findall(r"[a-z]{5,}", says), key=len)[-3:]
+        found = page.evaluate("q => Search._performSearch(...Search._parseQuery(q)).map(r => r[0])", " ".join(words))
+        missing += [f"{name}: {words}"]*(name.removesuffix(".html") not in found)
+    assert missing == []
 
 
 # What people type, and a page that must be among the first three: the glossary's entry counts for any of them.

@@ -1,16 +1,14 @@
-"""The form of a chapter: layers and marks, letters, and what a reader meets on the built page.
+"""The form of a chapter: layers and marks, letters.
 
-The grammar and the alphabet are tested on small notebooks; every chapter in three acts keeps their rules; the built pages of these
-are measured in Chromium (`make html` first).
+The grammar and the alphabet are tested on small notebooks; every chapter in three acts keeps their rules. What a reader meets on
+the built pages is measured in test_book.py.
 """
 import json
 import re
 from pathlib import Path
 
-import built
 import layers
 import letters
-import measure
 import page as pages
 import pytest
 
@@ -24,7 +22,6 @@ def load(path):
 
 
 CHAPTERS = [p for p in sorted((ROOT/"chapters").glob("*.ipynb")) if layers.in_acts(load(p))]
-MODELS = {p for p in CHAPTERS if p.name[:2] in ("04", "15")}
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 
 
@@ -214,192 +211,8 @@ def test_results_are_shown_not_dumped(path):
     assert not raw, raw
 
 
-# ---- built pages
-# The page is idle, and then no frame of four in a row has moved or stretched it.
-STILL = """async () => {
-    const frame = () => new Promise(r => requestAnimationFrame(r)), now = () => scrollY + ' ' + document.documentElement.scrollHeight;
-    await new Promise(r => requestIdleCallback(r, { timeout: 1000 }));
-    for (let seen = now(), same = 0; same < 4; same = now() === seen ? same + 1 : 0, seen = now()) await frame(); }"""
-
-
-@pytest.fixture(scope="module")
-def book():
-    with built.opened() as book:
-        yield book
-
-
-@pytest.fixture(scope="module", params=CHAPTERS, ids=lambda p: p.stem)
-def met(request, book):
-    """(path, what a reader meets, the page): one visit for all the tests of a chapter."""
-    page = book.visit(f"chapters/{request.param.stem}.html")
-    return request.param, measure.measure(page), page
-
-
-@pytest.fixture(scope="module")
-def plain(book):
-    """A tab without scripts."""
-    return book.chromium.new_context(viewport=built.DESK, java_script_enabled=False).new_page()
-
-
-def test_measurements(met):
-    path, m, _ = met
-    print("\n" + measure.HEAD + "\n" + measure.line(path.stem, m))
-    assert m["cells"] <= 20
-    assert m["share"] <= .10
-    assert m["first"] is not None and m["first"] < 900
-    assert m["words"] <= 5500
-    assert len(m["sizes"]) <= 8, m["sizes"]
-
-
-@pytest.mark.parametrize("width", ["1280", "768", "375", "print"])
-def test_nothing_is_wider_than_its_box(met, width):
-    assert met[1]["wide"][width] == []
-
-
-def test_a_mark_opens_its_program(met):
-    path, _, page = met
-    marks = page.locator("a.cx-qed")
-    assert marks.count() == len(layers.bind(load(path))[0])
-    mark = next(m for m in marks.all() if m.is_visible())
-    proof = page.locator(f"[id='{mark.get_attribute('aria-controls')}']")
-    assert not proof.is_visible() and mark.get_attribute("aria-label") in [
-        layers.read("".join(c["source"])).says.replace("$", "").replace("`", "") for c in load(path)]
-    mark.focus()
-    page.keyboard.press("Enter")
-    assert proof.locator("pre").first.is_visible() and mark.get_attribute("aria-expanded") == "true"
-    page.keyboard.press("Space")
-    assert not proof.is_visible()
-    mark.hover()
-    page.locator(".cx-tip").wait_for(timeout=3000)
-    mark.click()
-    assert proof.is_visible() and not page.locator(".cx-tip").is_visible()
-    page.keyboard.press("Escape")
-    assert not proof.is_visible() and mark.evaluate("e => e === document.activeElement")
-
-
-def test_a_letter_explains_itself(met):
-    page = met[2]
-    formula = page.locator(".bd-article [data-letters]").first
-    formula.scroll_into_view_if_needed()
-    formula.hover()
-    page.locator(".cx-tip dd").first.wait_for(timeout=3000)
-    page.keyboard.press("Escape")
-    assert not page.locator(".cx-tip").is_visible()
-
-
-def test_the_answer_on_a_phone(met):
-    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats."""
-    page = met[2]
-    page.set_viewport_size({"width": 375, "height": 812})
-    box = page.locator(".admonition.answer")
-    assert not box.is_visible()
-    page.get_by_role("button", name="Just tell me").click()
-    assert box.is_visible()
-    number = re.search(r"[\d.,]*\d", page.locator(".cx-answer .truth b").inner_text())[0]
-    for place in (box, page.locator(".admonition.remember")):
-        said = place.inner_text()
-        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", said) or WORDS.get(number, "?") in said.lower(), f"{number}: {said}"
-    shown = page.locator(".cx-answer .truth b").bounding_box()
-    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= 375
-    for row in page.locator(".cx-answer .cx-strip > li").all():
-        label, value = (row.locator(part).first.bounding_box() for part in ("span", "b"))
-        assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.evaluate(STILL)
-
-
-WORDS = dict(zip(map(str, range(1, 13)), "one two three four five six seven eight nine ten eleven twelve".split()))
-
-
-def test_code_switch(met):
-    path, _, page = met
-    seen = {}
-    for mode in ("none", "all", "argument"):
-        page.locator(".cx-codes label", has_text=mode).click()
-        page.evaluate(STILL)
-        assert page.evaluate("document.documentElement.dataset.code") == mode
-        seen[mode] = page.evaluate("[...document.querySelectorAll('.bd-article .cell_input')].filter(e => e.checkVisibility()).length")
-    cells = [c for c in load(path) if c["cell_type"] == "code"]
-    assert seen["none"] == 0 and seen["argument"] < seen["all"] == len(cells), seen
-
-
-def test_the_code_switch_keeps_the_place(met):
-    path, _, page = met
-    section = page.locator("article section section section").nth(3)
-    top = "e => Math.round(e.getBoundingClientRect().top)"
-    page.locator(".cx-codes input[value=argument]").check(force=True)
-    section.evaluate("e => scrollTo({ top: e.getBoundingClientRect().top + scrollY - 128, behavior: 'instant' })")
-    page.evaluate(STILL)
-    before = section.evaluate(top)
-    every_change, every_mode = ("all", "none", "all", "argument", "none", "argument"), ("all", "none", "argument")
-    for mode in every_change if path in MODELS else every_mode:
-        box = page.locator(".cx-codes label", has_text=mode).bounding_box()     # a real click: the focus moves before the choice does
-        page.mouse.click(box["x"] + box["width"]/2, box["y"] + box["height"]/2)
-        page.evaluate(STILL)
-        assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, mode
-    if path in MODELS:                              # the arrow keys move one and the same switch
-        for key, mode in (("ArrowRight", "all"), ("ArrowLeft", "argument"), ("ArrowLeft", "none"), ("ArrowRight", "argument")):
-            page.keyboard.press(key)
-            page.evaluate(STILL)
-            assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, key
-
-
-def test_the_code_switch_closes_the_detours_that_it_opened(met):
-    page = met[2]
-    opened = "[...document.querySelectorAll('.cx-detour')].map(d => d.open)"
-    page.locator(".cx-codes label", has_text="argument").click()
-    detours = page.locator(".cx-detour > summary")
-    if not detours.count():
-        pytest.skip("no detours")
-    detours.first.click()                                                        # this one the reader's own hand has opened
-    before = page.evaluate(opened)
-    assert before == [True] + [False]*(detours.count() - 1)
-    page.locator(".cx-codes label", has_text="all").click()
-    assert all(page.evaluate(opened))
-    page.locator(".cx-codes label", has_text="argument").click()
-    assert page.evaluate(opened) == before
-    detours.first.click()
-
-
-def test_the_contents_show_where_the_reader_is(met):
-    page = met[2]
-    links = page.locator("#pst-page-toc-nav a.nav-link")
-    for k in (links.count() - 2, 1):
-        page.evaluate("id => document.getElementById(id).scrollIntoView({ behavior: 'instant' })", links.nth(k).get_attribute("href")[1:])
-        page.evaluate(STILL)
-        assert links.nth(k).evaluate("e => e.classList.contains('active')"), links.nth(k).inner_text()
-
-
-def test_the_contents_list_the_sections_of_use(met):
-    page = met[2]
-    use = page.locator("#pst-page-toc-nav li.toc-h2", has_text=re.compile(r"^\s*Use\b"))
-    sections = use.locator("li.toc-h3 > a")
-    assert sections.count() >= 2 and all(a.is_visible() for a in sections.all())
-
-
 def test_a_number_keeps_its_unit_and_a_formula_its_full_stop():
     formula, mark = '<span class="math notranslate nohighlight">\\(2 s\\)</span>', '<a class="cx-qed" href="#p">∎</a>'
     body = pages.bind(f"<p>3 GB/s, 4 %, 5 ranks, 6 seconds, {formula}.\u00a0{mark} \\(7 s\\)</p><pre>8 GB</pre>")
     assert body == (f"<p>3\u00a0GB/s, 4\u00a0%, 5 ranks, 6 seconds, <span class=\"cx-nb\">{formula}.\u00a0{mark}</span> \\(7 s\\)</p>"
                     "<pre>8 GB</pre>")
-
-
-@each_chapter
-def test_without_scripts_everything_can_be_read(book, plain, path):
-    page = plain
-    page.goto(f"{book.address}chapters/{path.stem}.html", wait_until="load")
-    answers = page.locator(".admonition.answer")
-    assert answers.count() == 1 and answers.is_visible()
-    proofs = page.locator("details.cx-proof > summary")
-    folded = "e => !!e.parentElement.parentElement.closest('details:not([open])')"
-    assert proofs.count() and all(s.is_visible() for s in proofs.all() if not s.evaluate(folded))
-
-
-@each_chapter
-def test_captions_are_found_by_search(book, path):
-    says = next(c.says for c in (layers.read("".join(x["source"])) for x in load(path) if x["cell_type"] == "code") if c.layer == "proof")
-    words = sorted(re.findall(r"[a-z]{5,}", says), key=len)[-3:]
-    page = book.context.new_page()
-    page.goto(f"{book.address}search.html?q={'+'.join(words)}", wait_until="load")
-    page.locator(f"#search-results a[href*='{path.stem}']").first.wait_for(timeout=10_000)       # results come one by one
-    page.close()
