@@ -33,13 +33,13 @@ PICTURES = {
     "5": ("hyperbola", ""), "6": ("eight-outcomes", ""), "7": ("valley", "0 0 300 216"), "8": ("columns-of-work", "0 0 300 232"),
     "9": ("dice", ""), "10": ("noisy-arrows", "30 26 240 174"),
     "11": ("seven", ""), "12": ("four-ways", "0 0 300 243"), "13": ("nvls-climbs", ""), "13a": ("cards", "0 24 300 176"),
-    "14": ("step", ""), "15": ("states", "0 0 336 214"), "16": ("by-hand", ""), "17": ("swap", ""), "18": ("crossing", ""),
-    "19": ("segments", ""), "20": ("cut", "0 0 300 182"), "21": ("ladder", ""), "22": ("chain", ""),
-    "23": ("orders", "0 0 300 166"), "24": ("cube", "-12 0 330 202"), "25": ("placement", ""), "26": ("day", "0 0 300 186"),
-    "27": ("ground", "0 92 300 176"),
-    "28": ("places", ""), "29": ("ways", ""), "30": ("blocks", ""), "31": ("step", ""), "31a": ("readers", "0 0 336 150"),
+    "14": ("step", ""), "15": ("states", "0 0 336 178"), "16": ("by-hand", ""), "17": ("swap", ""), "18": ("crossing", ""),
+    "19": ("segments", ""), "20": ("cut", "0 0 300 146"), "21": ("ladder", ""), "22": ("chain", ""),
+    "23": ("orders", "0 0 300 160"), "24": ("cube", "-40 0 352 202"), "25": ("placement", ""), "26": ("day", "0 0 300 186"),
+    "27": ("ground", "0 103 300 165"),
+    "28": ("places", ""), "29": ("ways", ""), "30": ("blocks", ""), "31": ("step", ""), "31a": ("readers", "0 0 336 140"),
     "31b": ("reads", ""),
-    "32": ("inside", ""), "33": ("tree", "0 0 336 212"), "34": ("slots", "0 0 336 192"), "35": ("layout", "0 0 336 150"),
+    "32": ("inside", ""), "33": ("tree", "0 12 336 172"), "34": ("slots", "0 0 336 182"), "35": ("layout", "0 0 336 140"),
     "36": ("name", ""), "36a": ("schedules", ""), "37": ("strategies", ""),
 }
 
@@ -47,7 +47,8 @@ PICTURES = {
 FINDINGS = [
     ("20", "**{}** is a step of GPT-3 with ZeRO-3 on 768 A100s. On 1,536, with the same batch, it is {}, measured.",
      [r"175B +768 .* ([\d.]+ s) +sets", r"175B +1,536 .* ([\d.]+ s) +\+0\.0 %"]),
-    ("23", "**{}** of sending in a step is what Llama 3's 16,384 GPUs pay if you number them in the worst order. In the best one it is {}.", [r"p, d, t .* ([\d.]+ s)\n", r"t, p, d .* ([\d.]+ s)\n"]),
+    ("23", "**{}** of sending in a step is what Llama 3's 16,384 GPUs pay if you number them in the worst order. In the "
+     "best one it is {}.", [r"p, d, t .* ([\d.]+ s)\n", r"t, p, d .* ([\d.]+ s)\n"]),
     ("28", "**{}** is what becomes of a step of {} when 64 ranks send only the largest one per cent of the gradient, "
      "encoding not counted.",
      [r"it is (\d+ ms)\.", r"without communication, (\d+ ms) with all of it"]),
@@ -78,7 +79,7 @@ def said(chapter):
 
 
 def figure(chapter, name):
-    return next(f for h in made(chapter) for f in re.findall(r"<figure\b.*?</figure>", h, re.S) if f' id="{name}"' in f.partition(">")[0])
+    return next(f for h in made(chapter) for f in re.findall(r"<figure\b.*?</figure>", h, re.S) if f' id="{name}"' in f[:f.index(">")])
 
 
 def picture(chapter):
@@ -109,7 +110,8 @@ def cards():
     """A card for each part and each chapter of it."""
     out, named = [], titles()
     for part, row in reading.PARTS.items():
-        out.append(f'<section class="cx-cards" aria-labelledby="part-{part}"><div class="cx-part"><h3 id="part-{part}">{part} · {named[part]}</h3>'
+        out.append(f'<section class="cx-cards" aria-labelledby="part-{part}"><div class="cx-part">'
+                   f'<h3 id="part-{part}">{part} · {named[part]}</h3>'
                    f"<p>{QUESTIONS[part]}</p><p>{len(row)} chapters, {reading.hours(row, []):.1f} hours to read</p></div>")
         for chapter in row:
             out.append(f'<article class="cx-card cx-sketch">{picture(chapter)}'
@@ -147,8 +149,9 @@ def run(address):
 make study    # the chapters in JupyterLab
 ```
 
-Only the package? <a href="{wheel}" download>{wheel}</a> is the one that computed these pages; it needs numpy, scipy, sympy and matplotlib. \
-It gives you the formulas, the machines and models, the planner and the command `capacity`: [ten questions](questions.md) show what to ask.
+Only the package? <a href="{wheel}" download>{wheel}</a> is the one that computed these pages; it needs numpy, scipy, sympy, \
+matplotlib and ipywidgets. It gives you the formulas, the machines and models, the planner and the command `capacity`; \
+[ten questions](questions.md) show what to ask.
 
 ```bash
 pip install {site}{wheel}
