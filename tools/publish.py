@@ -24,6 +24,7 @@ from sphinx.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[1]
 REPOSITORY = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
+INSTALL = "install-capacity"                              # the name of the cell that a downloaded notebook gets
 LONGEST = 200                                             # characters of a description that a search engine shows
 
 
@@ -102,7 +103,7 @@ def installing(cells, address):
     if leans(cells):
         lines.append("# This notebook also reads files of the book: run it in a clone of the repository.")
     lines += ["try:", "    import capacity", "except ModuleNotFoundError:", f"    %pip install --quiet {where}"]
-    return {"cell_type": "code", "id": "install-capacity", "execution_count": None, "metadata": {}, "outputs": [],
+    return {"cell_type": "code", "id": INSTALL, "execution_count": None, "metadata": {}, "outputs": [],
             "source": "\n".join(lines).splitlines(keepends=True)}
 
 
@@ -118,8 +119,9 @@ def take_away(app, error):
                         "-w", app.outdir, source], check=True)
     for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        if any("capacity" in "".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"):
-            notebook["cells"].insert(1, installing(notebook["cells"], app.config.html_baseurl))
+        cells = [c for c in notebook["cells"] if c.get("id") != INSTALL]               # Sphinx copies what has changed: this may be ours
+        if any("capacity" in "".join(c["source"]) for c in cells if c["cell_type"] == "code"):
+            notebook["cells"] = [cells[0], installing(cells, app.config.html_baseurl), *cells[1:]]
             path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
