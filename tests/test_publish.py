@@ -33,7 +33,7 @@ def test_pages_describe_themselves_differently():
 def test_with_an_address_every_link_is_there(tmp_path):
     """A book of two pages, built with the one setting."""
     files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-    kept = re.compile(rf"capacity/|tools/|_templates/|vendor/|_static/|references.bib|_config.yml|preface.md|{PAGE}")
+    kept = re.compile(rf"capacity/|tools/|_templates/|vendor/|_static/|references.bib|_config.yml|preface.md|pyproject.toml|README.md|LICENSE$|{PAGE}")
     for name in filter(kept.match, files):
         if (ROOT/name).exists():
             (tmp_path/name).parent.mkdir(parents=True, exist_ok=True)
@@ -51,6 +51,8 @@ def test_with_an_address_every_link_is_there(tmp_path):
     for link in (f"{ADDRESS}/blob/main/{PAGE}.ipynb?plain=1", f"{ADDRESS}/issues/new?", f"https://colab.research.google.com/github/owner/name/blob/main/{PAGE}.ipynb",
                  f"https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/{PAGE}.ipynb"):
         assert f'href="{link}' in html, link
+    assert f"%pip install --quiet {site}{publish.wheel_name()}" in (tmp_path/"_build/html/_sources"/f"{PAGE}.ipynb").read_text()
+    assert (tmp_path/"_build/html"/publish.wheel_name()).exists()
     assert (tmp_path/"_build/html/sitemap.xml").read_text().count("<loc>") == 2
 
 

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import landing
 import layers
 import letters
 import make_plan
@@ -117,22 +118,69 @@ class MapOfChapters(SphinxDirective):
 
     def run(self):
         self.env.note_dependency(str(reading.__file__))
-        return [nodes.raw("", reading.map_of_chapters(), format="html")]
+        return [make_fold("detour", [nodes.Text("What each chapter builds on")],
+                          [nodes.raw("", reading.map_of_chapters(), format="html")], ids=["map"])]
+
+
+class LivePicture(SphinxDirective):
+    """A player of the book, and the style of the page that it opens."""
+
+    def run(self):
+        self.env.note_dependency(str(landing.STYLE))
+        return [nodes.raw("", f"<style>{landing.STYLE.read_text(encoding='utf-8')}</style>{landing.live()}", format="html")]
+
+
+class ChapterCards(SphinxDirective):
+    """Every chapter with its question, a picture and its minutes."""
+
+    def run(self):
+        return [nodes.raw("", landing.cards(), format="html")]
 
 
 class Counted(SphinxDirective):
-    """A table of what is counted in the notebooks."""
+    """What is counted in the notebooks."""
+
+    kind = "cx-rows"
 
     def run(self):
-        for path in (reading.__file__, *reading.ROOT.glob("chapters/*.ipynb"), *reading.ROOT.glob("exercises/*.ipynb")):
+        for path in (reading.__file__, landing.__file__, *reading.ROOT.glob("chapters/*.ipynb"), *reading.ROOT.glob("exercises/*.ipynb")):
             self.env.note_dependency(str(path))
-        box = nodes.container(classes=["cx-rows"])
+        box = nodes.container(classes=[self.kind] if self.kind else [])
         self.state.nested_parse(StringList(self.text().splitlines()), self.content_offset, box)
         return [box]
 
 
+class Findings(Counted):
+    """Numbers that surprise."""
+
+    kind = ""
+
+    def text(self):
+        return landing.findings()
+
+
+class RunThisBook(Counted):
+    """How to get the book and the package."""
+
+    kind = ""
+
+    def text(self):
+        return landing.run(self.config.book_repository)
+
+
+class CiteThisBook(Counted):
+    """How to cite, copy and correct it."""
+
+    kind = ""
+
+    def text(self):
+        return landing.cite(self.config.book_repository)
+
+
 class ReadingPaths(Counted):
     """Ways through the book, and the hours that they take."""
+
+    kind = ""
 
     def text(self):
         return reading.paths()
@@ -365,12 +413,19 @@ def bind(body):
     return TIGHT.sub(lambda m: f'<span class="cx-nb">{m[1]}{m[2]}</span>' if m[2] else m[1], "".join(out))
 
 
+def without_mathjax(context, body):
+    """A page without mathematics does not load what typesets it; Jupyter Book would load it everywhere."""
+    if 'class="math' not in body and "\\(" not in body:
+        context["script_files"] = [f for f in context["script_files"] if "mathjax" not in str(f.filename)]
+
+
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
     context["toctree"] = sidebar(app, name)
     body = context.get("body")
     if not body:
         return
+    without_mathjax(context, body)
     body = exercises(app, name, cards(app, name, body))
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
@@ -398,6 +453,11 @@ def setup(app):
     app.add_directive("toolkit", Toolkit)
     app.add_directive("map-of-chapters", MapOfChapters)
     app.add_directive("reading-paths", ReadingPaths)
+    app.add_directive("live-picture", LivePicture)
+    app.add_directive("chapter-cards", ChapterCards)
+    app.add_directive("findings", Findings)
+    app.add_directive("run-this-book", RunThisBook)
+    app.add_directive("cite-this-book", CiteThisBook)
     app.add_directive("course", Course)
     app.add_directive("points", Points)
     app.add_transform(Folds)

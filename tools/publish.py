@@ -1,6 +1,7 @@
-"""What a page says of itself to those who link to it, and what an address turns on.
+"""What a page says of itself to those who link to it, what a reader takes away, and what an address turns on.
 
-A Sphinx extension.  Every page gets a description: the question that it opens with, or its first sentence.  With
+A Sphinx extension.  Every page gets a description: the question that it opens with, or its first sentence.  The site
+carries the package as a wheel, and a notebook that is downloaded begins by installing it where it is missing.  With
 
     sphinx: {config: {book_repository: https://github.com/OWNER/NAME}}
 
@@ -8,14 +9,22 @@ in _config.yml pages also get links to their source, to a new issue and to Colab
 shared links show, and the site a map; it is taken to be published on GitHub Pages. Without it all of these are absent.
 """
 import html
+import json
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from docutils import nodes
 from sphinx.errors import ConfigError
 
+ROOT = Path(__file__).resolve().parents[1]
 REPOSITORY = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
+INSTALL = "install-capacity"                              # the name of the cell that a downloaded notebook gets
 LONGEST = 200                                             # characters of a description that a search engine shows
 
 
@@ -73,9 +82,53 @@ def site_map(app, error):
     Path(app.outdir, "sitemap.xml").write_text(text, encoding="utf-8")
 
 
+# ---- the package, and notebooks that find it
+def wheel_name():
+    """The file that pip makes of this version of the package."""
+    project = tomllib.loads((ROOT/"pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
+
+
+def leans(cells):
+    """Whether a notebook reads files of the book."""
+    return any(re.search(r'Path\("\.', "".join(c["source"])) for c in cells if c["cell_type"] == "code")
+
+
+def installing(cells, address):
+    """The cell that a downloaded notebook gets: the package from the site at `address`, or from beside the notebook."""
+    where = f"{address}{wheel_name()}" if address else f"./{wheel_name()}"
+    lines = ["# The package of the book, if it is not here yet."]
+    if not address:
+        lines.append('# Save the wheel beside this notebook first: the page that opens the book has it, under "Run this book".')
+    if leans(cells):
+        lines.append("# This notebook also reads files of the book: run it in a clone of the repository.")
+    lines += ["try:", "    import capacity", "except ModuleNotFoundError:", f"    %pip install --quiet {where}"]
+    return {"cell_type": "code", "id": INSTALL, "execution_count": None, "metadata": {}, "outputs": [],
+            "source": "\n".join(lines).splitlines(keepends=True)}
+
+
+def take_away(app, error):
+    """The wheel at the site's root, and the cell that installs it as the second one of each notebook that is downloaded."""
+    if error or app.builder.name != "html":
+        return
+    with tempfile.TemporaryDirectory() as source:             # pip leaves its traces where it builds
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT/name, source)
+        shutil.copytree(ROOT/"capacity", Path(source, "capacity"), ignore=shutil.ignore_patterns("__pycache__"))
+        subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-build-isolation",
+                        "-w", app.outdir, source], check=True)
+    for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        cells = [c for c in notebook["cells"] if c.get("id") != INSTALL]               # Sphinx copies what has changed: this may be ours
+        if any("capacity" in "".join(c["source"]) for c in cells if c["cell_type"] == "code"):
+            notebook["cells"] = [cells[0], installing(cells, app.config.html_baseurl), *cells[1:]]
+            path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
 def setup(app):
     app.add_config_value("book_repository", "", "html", str)
     app.connect("config-inited", turn_on)
     app.connect("html-page-context", describe)
     app.connect("build-finished", site_map)
+    app.connect("build-finished", take_away)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

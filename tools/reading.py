@@ -1,4 +1,4 @@
-"""How the chapters depend on each other, ways through them, and how long these take: the map and the table of the landing page.
+"""How the chapters depend on each other, ways through them, and how long these take: the map and the ways of the landing page.
 
 `NEEDS` is data: the chapters that one builds on.  Hours are counted in the notebooks: words and pictures of a chapter, and the
 minutes that its exercises say.
@@ -56,17 +56,6 @@ def closed(*chapters):
     return [c for c in NEEDS if c in frozenset().union(*map(ground, chapters))]
 
 
-# A name, the chapters, the exercises by their difficulty, and what the way gives.
-PATHS = {
-    "Plan a run": (["1", "2", "4", "6", "19", "20", "24", "26", "27"], ["easy"],
-                   "What fits, how long it takes and what failures cost. Takes chapters 3 and 5 and Parts III and IV on trust; the "
-                   "page [Plan a run](plan.md) does the search. With the easy exercises."),
-    "How training is split": (closed("25", "27", "31"), ["easy"],
-                              "From one GPU to five axes, each split derived, priced and put to the test. With the easy exercises."),
-    "Everything": (list(NEEDS), ["easy", "medium", "hard"], "All chapters and all exercises."),
-}
-
-
 # What a course reads, meeting after meeting, and what is handed in at the end of one.
 COURSES = {
     "week": [("What limits a job", ["1", "2"]), ("Links and machines", ["3", "4"]), ("What ranks can say", ["11", "12"]),
@@ -81,6 +70,18 @@ COURSES = {
 PROJECTS = {"week": {6: "reproduce a published number", 11: "plan and defend a run", 12: "diagnose a sick trace"},
             "day": {5: "plan and defend a run"}}
 LEVELS = {"week": ["easy", "medium"], "day": ["easy"]}     # of the exercises that are counted
+
+# What you are after, the chapters, the exercises by their difficulty, and what the way gives.
+PATHS = {
+    "Decide": (["1", "2", "4", "6", "19", "20", "24", "26", "27"], ["easy"],
+               "What fits, how long it takes and what failures cost, with the easy exercises. Takes chapters 3 and 5 and Parts III and IV "
+               "on trust; the page [Plan a run](plan.md) does the search."),
+    "Understand": (closed("25", "27", "31"), ["easy"],
+                   "From one GPU to five axes: each split derived, priced and put to the test. With the easy exercises."),
+    "Teach": (sorted((c for _, chapters in COURSES["week"] for c in chapters), key=list(NEEDS).index), LEVELS["week"],
+              "Twelve weeks of two chapters, with the easy and medium exercises. The page [Teach](teach.md) has the plan, the points and "
+              "three projects, and five days for a team."),
+}
 
 
 # ---- how long it takes
@@ -154,14 +155,15 @@ def course(every):
 
 # ---- the landing page
 def paths():
-    """The table of the ways, in Markdown."""
+    """The ways, in Markdown."""
     def link(c):
         return f"[{c}](chapters/{stems()[c]}.ipynb)"
-    rows = []
-    for name, (chapters, levels, says) in PATHS.items():
-        which = "all" if chapters == list(NEEDS) else " · ".join(map(link, chapters))
-        rows.append(f"| **{name}** | {hours(chapters, levels):.0f} h | {says} | {which} |")
-    return "\n".join(["| way | time | what it gives | chapters |", "|---|---:|---|---|", *rows])
+    rows = [f":::{{div}} cx-way\n**{name}** {hours(chapters, levels):.0f} hours\n\n{says}\n\n{' · '.join(map(link, chapters))}\n:::"
+            for name, (chapters, levels, says) in PATHS.items()]
+    whole = hours(list(NEEDS), ["easy", "medium", "hard"])
+    return "\n\n".join(["::::{div} cx-three", *rows, "::::", f"All chapters with all exercises take {whole:.0f} hours: 200 words a minute, "
+                        "half a minute for each picture, and the minutes that the exercises state, counted in the notebooks. "
+                        "Mathematics that is new to you takes longer."])
 
 
 def places(W):

@@ -108,6 +108,7 @@ addEventListener("DOMContentLoaded", () => {
     fit();
     new ResizeObserver(fit).observe(box);
     figure.cx = { go: to, S };
+    if ("plays" in figure.dataset && !matchMedia("(prefers-reduced-motion: reduce)").matches) toggle();
   }
 
   cx.player = (...at) => frame(picture(...at));

@@ -1,0 +1,173 @@
+"""The page that opens the book: it plays, shows every chapter, quotes what cells computed, and gives the package away."""
+import html
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import landing
+import publish
+import pytest
+import reading
+from built import DESK, HTML, PHONE, RESTS, compressed, opened
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTERS = list(reading.NEEDS)
+INDEX = (HTML/"index.html").read_text(encoding="utf-8")
+PLAYING = """() => new Promise(done => { const figure = document.querySelector('.cx-stepper'), words = () => figure.querySelector('[aria-live]').textContent;
+    const first = words(); setTimeout(() => done([first !== words(), figure.querySelector('.cx-buttons button:nth-child(3)').textContent]), 1800); })"""
+WORDS = """() => [...document.querySelectorAll('.cx-card text')].filter(t => !t.getAttribute('transform')).map(t =>
+    [t.closest('.cx-card').querySelector('h4').textContent, parseFloat(getComputedStyle(t).fontSize)*t.getScreenCTM().a])"""
+
+
+@pytest.fixture(scope="module")
+def book():
+    with opened() as book:
+        yield book
+
+
+@pytest.mark.parametrize("size, most", [(DESK, 11000), (PHONE, 9800)])
+def test_a_picture_plays_on_the_first_screen_and_nothing_is_cut(book, size, most):
+    page = book.visit("index.html")
+    page.set_viewport_size(size)
+    page.evaluate(RESTS)
+    moved, button = page.evaluate(PLAYING)
+    assert moved and button == "Pause"
+    assert page.evaluate("document.querySelector('.cx-stepper .cx-picture').getBoundingClientRect().bottom") < size["height"]
+    assert page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") <= [size["width"], most]
+    small = [w for w in page.evaluate(WORDS) if w[1] < 8]
+    assert not small, "letters of a card's picture that nobody can read"
+    assert page.evaluate("typeof window.MathJax?.startup") == "undefined" and page.log.failed == page.log.external == []
+
+
+def test_it_rests_where_somebody_asked_for_less_motion(book):
+    context = book.chromium.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(book.address + "index.html")
+    assert page.evaluate(PLAYING) == [False, "Play"]
+    context.close()
+
+
+def test_the_page_is_light():
+    """With its scripts and styles, as the test of all pages counts them: here what is the page's own."""
+    assert compressed(HTML/"index.html") < 90_000
+
+
+def test_a_page_loads_what_typesets_mathematics_if_it_has_some():
+    loads = {name: "tex-chtml.js" in (HTML/name).read_text(encoding="utf-8") for name in
+             ("index.html", "chapters/12-ring-and-tree-algorithms.html", "appendices/formulas.html")}
+    assert list(loads.values()) == [False, True, True]
+
+
+def test_every_chapter_has_a_card_with_its_question_picture_and_minutes():
+    cards = re.findall(r'<article class="cx-card cx-sketch"><svg viewBox="[\d. -]+" [^>]*>.+?</svg><h4><a href="([^"]+)">(.*?)</a></h4><p>(.*?)</p>'
+                       r"<p>(\d+) minutes</p></article>", INDEX, re.S)
+    assert [c[0] for c in cards] == [f"chapters/{reading.stems()[c]}.html" for c in CHAPTERS]
+    for (link, title, question, minutes), chapter in zip(cards, CHAPTERS):
+        page = (HTML/link).read_text(encoding="utf-8")
+        assert title.startswith(f"{chapter} · ") and f"About {minutes} minutes." in page
+        assert html.unescape(question).replace("\u00a0", " ") == landing.question(chapter)
+    ids = re.findall(r'\bid="([^"]+)"', INDEX)
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_question_can_be_read_out_of_its_page(chapter):
+    """Words alone, and none that points to what stands above it."""
+    question = landing.question(chapter)
+    assert len(question.split()) <= 30 and not re.search(r"[$`{}\[\]*]", question)
+    assert not re.search(r"\b(these|those|now)\b|\bthis (?!book)|\bof the [\d,]+\b", question), question
+
+
+def test_the_parts_are_those_of_the_contents():
+    assert list(landing.titles()) == list(landing.QUESTIONS) == list(reading.PARTS)
+    assert all(f'<h3 id="part-{part}">{part} · {title}</h3>' in INDEX for part, title in landing.titles().items())
+
+
+# ---- the findings, read a second time out of what the chapters saved
+def rows(chapter, begins):
+    return [re.findall(r"([\d.]+) s\b", line) for line in landing.said(chapter).split("\n") if re.match(begins, line)]
+
+
+def test_the_findings_are_what_the_cells_computed():
+    found = re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]+>", "", INDEX)).replace("\u00a0", " "))
+    measured = [r[2] for r in rows("20", r"175B +(768|1,536) ")][:2]
+    assert measured[0] == measured[1] and found.count(f"{measured[0]} s") >= 3            # here twice, and in the chapter's question
+    sums = [float(r[3]) for r in rows("23", r"[tpd], [tpd], [tpd] ") if len(r) == 4]
+    assert len(sums) == 6 and f"{max(sums):.2f} s of sending in a step" in found and f"In the best one it is {min(sums):.2f} s." in found
+    assert f"{re.search(r'it is (.+?)[.]', landing.said('28'))[1]} is what becomes of a step of 348 ms" in found
+    assert "348 ms with all of it" in landing.said("28")
+
+
+def test_a_finding_that_no_cell_computed_stops_the_build(monkeypatch):
+    monkeypatch.setattr(landing, "said", lambda chapter: "")
+    with pytest.raises(LookupError, match="chapter 20: no output holds"):
+        landing.findings()
+
+
+# ---- the package
+def test_one_version_and_one_date():
+    version, date = re.search(r"^## ([\d.]+), (\d{4}-\d\d-\d\d)$", (ROOT/"CHANGELOG.md").read_text(), re.M).groups()
+    assert tomllib.loads((ROOT/"pyproject.toml").read_text())["project"]["version"] == landing.citation()["version"] == version
+    assert str(landing.citation()["date-released"]) == date and f"This is version {version} of " in INDEX
+
+
+def test_the_site_carries_the_package(tmp_path):
+    assert f'<a href="{publish.wheel_name()}" download' in INDEX
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", tmp_path, HTML/publish.wheel_name()], check=True)
+    program = "import capacity; print(capacity.__file__, capacity.model('llama3-70b').params)"
+    done = subprocess.run([sys.executable, "-P", "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"{tmp_path}/capacity/__init__.py", "70553706496"]
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """A Python with the packages of this one, without the book's, and a folder with the wheel."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    packages = folder/"packages"
+    packages.mkdir()
+    for path in {p for s in sys.path if s.endswith("site-packages") for p in Path(s).iterdir()}:
+        if not path.name.startswith(("capacity", "__editable__")):
+            (packages/path.name).symlink_to(path)
+    venv.create(folder/"env", symlinks=True)
+    (folder/publish.wheel_name()).write_bytes((HTML/publish.wheel_name()).read_bytes())
+    return folder
+
+
+RUN = """
+import sys, nbformat
+from nbclient import NotebookClient
+nb = nbformat.read(sys.argv[1], as_version=4)
+nb.cells.append(nbformat.v4.new_code_cell("print(capacity.__file__)"))
+NotebookClient(nb, timeout=120, kernel_name="python3").execute()
+print(nb.cells[-1].outputs[-1].text)
+"""
+
+
+@pytest.mark.parametrize("stem", ["11-collective-primitives", "21-activation-recomputation"])
+def test_a_downloaded_chapter_runs_where_only_its_wheel_is(elsewhere, stem):
+    """Its second cell installs the package; the first of the two runs does, the other finds it."""
+    (elsewhere/f"{stem}.ipynb").write_bytes((HTML/f"_sources/chapters/{stem}.ipynb").read_bytes())
+    done = subprocess.run([elsewhere/"env/bin/python", "-c", RUN, f"{stem}.ipynb"], cwd=elsewhere, capture_output=True, text=True,
+                          env={"PYTHONPATH": str(elsewhere/"packages"), "PATH": f"{elsewhere}/env/bin:/usr/bin:/bin", "HOME": str(elsewhere)})
+    assert done.returncode == 0 and f"{elsewhere}/env" in done.stdout, done.stderr[-2000:]
+
+
+def test_only_the_copy_that_is_downloaded_is_changed():
+    for chapter in CHAPTERS:
+        stem = reading.stems()[chapter]
+        given = json.loads((HTML/f"_sources/chapters/{stem}.ipynb").read_text(encoding="utf-8"))["cells"]
+        cell = "".join(given.pop(1)["source"])
+        assert given == reading.cells("chapters", chapter) and f"%pip install --quiet ./{publish.wheel_name()}" in cell
+        assert ("run it in a clone" in cell) == ('Path("../' in json.dumps(given).replace('\\"', '"') or 'Path(".")' in json.dumps(given).replace('\\"', '"'))
+
+
+def test_an_address_turns_on_the_links():
+    address = "https://github.com/owner/name"
+    run, cite = landing.run(address), landing.cite(address)
+    assert f"git clone {address} book" in run and f"pip install https://owner.github.io/name/{publish.wheel_name()}" in run
+    assert f"({address}/issues)" in cite and "url     = {https://owner.github.io/name/}" in cite
+    assert "http" not in landing.run("") + landing.cite("") and "Tell whoever gave you this book" in landing.cite("")
