@@ -268,16 +268,15 @@ def clusters_table():
     return table(["Cluster", "What it is", "Device", "Levels, innermost first"], rows)
 
 
-def models_table():
+def models_tables():
     def feed_forward(m):
         x = m.experts
         return f"{x.ffn:,} × {x.count} experts, {x.active} active" if x else f"{m.ffn:,}"
-    rows = [(f"`{k}`", f"{m.params:,}", f"{m.active_params:,}" if m.experts else "all",
-             f"{m.matmul_params:,}", m.layers, f"{m.hidden:,}", f"{m.heads}/{m.kv_heads}",
-             feed_forward(m), f"{m.vocab:,}") for k, m in models().items()]
-    head = ["Model", "Parameters", "Active", "In matmuls", "Layers", "Hidden", "Heads/KV",
-            "Feed-forward", "Vocabulary"]
-    return table(head, rows, "lrrrrrrrr")
+    size = [(f"`{k}`", f"{m.params:,}", f"{m.active_params:,}" if m.experts else "all", f"{m.matmul_params:,}")
+            for k, m in models().items()]
+    shape = [(f"`{k}`", m.layers, f"{m.hidden:,}", f"{m.heads}/{m.kv_heads}", f"{m.vocab:,}", feed_forward(m)) for k, m in models().items()]
+    return "\n".join([table(["Model", "Parameters", "Active", "In matmuls"], size, "lrrr"),
+                      table(["Model", "Layers", "Hidden", "Heads/KV", "Vocabulary", "Feed-forward"], shape, "lrrrrl")])
 
 
 def hardware():
@@ -317,7 +316,7 @@ devices of one group, inner groups included, and the link that joins them.
 owners where these are published; *active* are those a token uses; *in matmuls* are the active
 weights that multiply it, output head included, embedding lookup excluded.
 
-{models_table()}
+{models_tables()}
 {origins(models())}"""
 
 
