@@ -8,12 +8,15 @@ tools/quick_reference.py: edit those, never the pages.
 """
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import sys
 import textwrap
 import tomllib
+from html import escape
 from itertools import chain, groupby
+from math import inf
 from pathlib import Path
 
 import quick_reference as quick
@@ -93,7 +96,14 @@ them for the two exponents of the loss, which are $a_\\Psi$ and $a_D$ here.
 
 
 # ---- formulas --------------------------------------------------------------------------------
+def spec(f):
+    """What the calculator of tools/appendices/formulas.js needs of a formula."""
+    args = [[k, u.least, None if u.most == inf else u.most, u.multiple if u.whole else "any"] for k, u in f.units.items()]
+    return escape(json.dumps({"js": f.js(), "unit": str(f.unit), "args": args}))
+
+
 def formula_card(f):
+    """Name, sentence and formula; letters, units and source in a fold, where the page adds a calculator."""
     rows = [(f"${NOTATION[k].latex}$", f"`{k}`", NOTATION[k].meaning, domain(u))
             for k, u in f.units.items()]
     rows += [("", f"`{k}`", f"constant {value:g}", domain(f.constant_units[k]))
@@ -109,8 +119,13 @@ $$
 \\mathtt{{{letters}}} = {f.latex} \\qquad [\\text{{{unit(f.unit)}}}]
 $$
 
+<details class="cx-card" data-spec="{spec(f)}">
+<summary>letters, units, source, calculator</summary>
+
 {table(["", "Argument", "Meaning", "Takes"], rows)}
 Source: {derived if f.source == "derived" else cite(f.source)}.
+
+</details>
 """
 
 
@@ -120,12 +135,13 @@ def formulas():
 {GENERATED}
 Every formula of the package, by the chapter that derives it. Each is a Python function of numbers,
 arrays or symbols; the mathematics below is its trace, so page and code cannot differ. Named
-constants stand in the formula with their values.
+constants stand in the formula with their values. Open a card to read its letters and to compute it with your own numbers.
 """]
     for chapter in chapters():
         parts.append(f"## Chapter {number(chapter)}\n\n{{doc}}`../chapters/{chapter}`\n")
         parts += [formula_card(f) for f in REGISTRY.values() if f.chapter == chapter]
-    return "\n".join(parts)
+    script = (ROOT/"tools/appendices/formulas.js").read_text(encoding="utf-8")
+    return "\n".join([*parts, f"<script>\n{script}</script>\n"])
 
 
 # ---- glossary --------------------------------------------------------------------------------
