@@ -20,6 +20,7 @@ from math import inf
 from pathlib import Path
 
 import quick_reference as quick
+from docutils.nodes import make_id
 
 import capacity
 from capacity import formulas as _  # noqa: F401  (fills the registry)
@@ -228,6 +229,21 @@ These lines replace statements that are widely copied; each is asserted by a tes
 """ + "\n".join(f"- {says}" for says in quick.CORRECTED) + "\n"
 
 
+# ---- corrections: the table at their head ----------------------------------------------------
+CORRECTIONS, HEAD = PAGES/"corrections.ipynb", "corrections-in-one-table"
+CORRECTION = re.compile(r"### (.+)\n\n\*(.+?)\.?\*\s+(.+)", re.S)
+
+
+def corrections():
+    """The notebook, in whose cell HEAD each correction of a founding text is a row that leads to its computation."""
+    notebook = json.loads(CORRECTIONS.read_text(encoding="utf-8"))
+    found = filter(None, (CORRECTION.fullmatch("".join(c["source"])) for c in notebook["cells"] if c["cell_type"] == "markdown"))
+    rows = [(f'<a href="#{make_id(holds)}">{holds}</a>', claim, place) for holds, place, claim in (m.groups() for m in found)]
+    cell = next(c for c in notebook["cells"] if c["id"] == HEAD)
+    cell["source"] = table(["What holds", "What was printed", "Where"], rows).strip().splitlines(keepends=True)
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
 # ---- hardware and models ---------------------------------------------------------------------
 def origin(key, entry):
     """One line on where an entry comes from: citations, date, assumptions, note."""
@@ -430,7 +446,7 @@ def bibliography():
 def pages():
     """The text of each page by its file name."""
     made = (quick_reference, glossary, notation, formulas, hardware, package, bibliography)
-    return {f"{make.__name__.replace('_', '-')}.md": make() for make in made}
+    return {f"{make.__name__.replace('_', '-')}.md": make() for make in made} | {CORRECTIONS.name: corrections()}
 
 
 def main():
