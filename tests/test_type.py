@@ -75,6 +75,19 @@ def test_the_text_does_not_jump_when_its_face_arrives(book):
     page.close()
 
 
+def test_on_paper(book):
+    """What is cited stands at the end of a chapter, the contents do not stand at its head, and pictures are there."""
+    page = book.visit(PAGES[3])
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cited = page.evaluate("[...new Set([...document.querySelectorAll('.bibtex-citation a')].map(a => Number(a.textContent)))].sort((a, b) => a - b)")
+    assert page.evaluate("[...document.querySelectorAll('.cx-cited li')].map(e => e.value)") == cited != []
+    assert page.locator(".cx-explore .cx-picture svg:visible").count() and not page.locator(".bd-sidebar-secondary:visible, #jb-print-toc:visible").count()
+    assert page.evaluate("[...document.styleSheets].some(s => [...s.cssRules].some(r => r instanceof CSSPageRule && r.cssText.includes('counter(page)')))")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".cx-cited").count() == 0
+
+
 def test_the_face_is_light_and_has_every_sign_of_the_text():
     files = sorted(make_fonts.FONTS.glob("*.woff2"))
     assert [f.stem for f in files] == sorted(f"serif-{cut}" for cut in make_fonts.CUTS)
