@@ -13,7 +13,7 @@ from capacity.notation import NOTATION
 BIB = re.findall(r"^@\w+\{([^,\s]+),", (make_appendices.ROOT/"references.bib").read_text(), re.M)
 
 
-@pytest.mark.parametrize("page", ["quick-reference.md", "glossary.md", "notation.md", "formulas.md", "hardware.md", "package.md", "bibliography.md"])
+@pytest.mark.parametrize("page", ["quick-reference.md", "glossary.md", "notation.md", "formulas.md", "hardware.md", "package.md", "bibliography.md", "corrections.ipynb"])
 def test_page_is_in_step(page):
     """Run tools/make_appendices.py if this fails."""
     assert (make_appendices.PAGES/page).read_text() == make_appendices.pages()[page]

@@ -8,15 +8,19 @@ tools/quick_reference.py: edit those, never the pages.
 """
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import sys
 import textwrap
 import tomllib
+from html import escape
 from itertools import chain, groupby
+from math import inf
 from pathlib import Path
 
 import quick_reference as quick
+from docutils.nodes import make_id
 
 import capacity
 from capacity import formulas as _  # noqa: F401  (fills the registry)
@@ -93,7 +97,14 @@ them for the two exponents of the loss, which are $a_\\Psi$ and $a_D$ here.
 
 
 # ---- formulas --------------------------------------------------------------------------------
+def spec(f):
+    """What the calculator of tools/appendices/formulas.js needs of a formula."""
+    args = [[k, u.least, None if u.most == inf else u.most, u.multiple if u.whole else "any"] for k, u in f.units.items()]
+    return escape(json.dumps({"js": f.js(), "unit": str(f.unit), "args": args}))
+
+
 def formula_card(f):
+    """Name, sentence and formula; letters, units and source in a fold, where the page adds a calculator."""
     rows = [(f"${NOTATION[k].latex}$", f"`{k}`", NOTATION[k].meaning, domain(u))
             for k, u in f.units.items()]
     rows += [("", f"`{k}`", f"constant {value:g}", domain(f.constant_units[k]))
@@ -109,8 +120,13 @@ $$
 \\mathtt{{{letters}}} = {f.latex} \\qquad [\\text{{{unit(f.unit)}}}]
 $$
 
+<details class="cx-card" data-spec="{spec(f)}">
+<summary>letters, units, source, calculator</summary>
+
 {table(["", "Argument", "Meaning", "Takes"], rows)}
 Source: {derived if f.source == "derived" else cite(f.source)}.
+
+</details>
 """
 
 
@@ -120,12 +136,13 @@ def formulas():
 {GENERATED}
 Every formula of the package, by the chapter that derives it. Each is a Python function of numbers,
 arrays or symbols; the mathematics below is its trace, so page and code cannot differ. Named
-constants stand in the formula with their values.
+constants stand in the formula with their values. Open a card to read its letters and to compute it with your own numbers.
 """]
     for chapter in chapters():
         parts.append(f"## Chapter {number(chapter)}\n\n{{doc}}`../chapters/{chapter}`\n")
         parts += [formula_card(f) for f in REGISTRY.values() if f.chapter == chapter]
-    return "\n".join(parts)
+    script = (ROOT/"tools/appendices/formulas.js").read_text(encoding="utf-8")
+    return "\n".join([*parts, f"<script>\n{script}</script>\n"])
 
 
 # ---- glossary --------------------------------------------------------------------------------
@@ -212,6 +229,21 @@ These lines replace statements that are widely copied; each is asserted by a tes
 """ + "\n".join(f"- {says}" for says in quick.CORRECTED) + "\n"
 
 
+# ---- corrections: the table at their head ----------------------------------------------------
+CORRECTIONS, HEAD = PAGES/"corrections.ipynb", "corrections-in-one-table"
+CORRECTION = re.compile(r"### (.+)\n\n\*(.+?)\.?\*\s+(.+)", re.S)
+
+
+def corrections():
+    """The notebook, in whose cell HEAD each correction of a founding text is a row that leads to its computation."""
+    notebook = json.loads(CORRECTIONS.read_text(encoding="utf-8"))
+    found = filter(None, (CORRECTION.fullmatch("".join(c["source"])) for c in notebook["cells"] if c["cell_type"] == "markdown"))
+    rows = [(f'<a href="#{make_id(holds)}">{holds}</a>', claim, place) for holds, place, claim in (m.groups() for m in found)]
+    cell = next(c for c in notebook["cells"] if c["id"] == HEAD)
+    cell["source"] = table(["What holds", "What was printed", "Where"], rows).strip().splitlines(keepends=True)
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
 # ---- hardware and models ---------------------------------------------------------------------
 def origin(key, entry):
     """One line on where an entry comes from: citations, date, assumptions, note."""
@@ -268,16 +300,15 @@ def clusters_table():
     return table(["Cluster", "What it is", "Device", "Levels, innermost first"], rows)
 
 
-def models_table():
+def models_tables():
     def feed_forward(m):
         x = m.experts
         return f"{x.ffn:,} × {x.count} experts, {x.active} active" if x else f"{m.ffn:,}"
-    rows = [(f"`{k}`", f"{m.params:,}", f"{m.active_params:,}" if m.experts else "all",
-             f"{m.matmul_params:,}", m.layers, f"{m.hidden:,}", f"{m.heads}/{m.kv_heads}",
-             feed_forward(m), f"{m.vocab:,}") for k, m in models().items()]
-    head = ["Model", "Parameters", "Active", "In matmuls", "Layers", "Hidden", "Heads/KV",
-            "Feed-forward", "Vocabulary"]
-    return table(head, rows, "lrrrrrrrr")
+    size = [(f"`{k}`", f"{m.params:,}", f"{m.active_params:,}" if m.experts else "all", f"{m.matmul_params:,}")
+            for k, m in models().items()]
+    shape = [(f"`{k}`", m.layers, f"{m.hidden:,}", f"{m.heads}/{m.kv_heads}", f"{m.vocab:,}", feed_forward(m)) for k, m in models().items()]
+    return "\n".join([table(["Model", "Parameters", "Active", "In matmuls"], size, "lrrr"),
+                      table(["Model", "Layers", "Hidden", "Heads/KV", "Vocabulary", "Feed-forward"], shape, "lrrrrl")])
 
 
 def hardware():
@@ -317,7 +348,7 @@ devices of one group, inner groups included, and the link that joins them.
 owners where these are published; *active* are those a token uses; *in matmuls* are the active
 weights that multiply it, output head included, embedding lookup excluded.
 
-{models_table()}
+{models_tables()}
 {origins(models())}"""
 
 
@@ -415,7 +446,7 @@ def bibliography():
 def pages():
     """The text of each page by its file name."""
     made = (quick_reference, glossary, notation, formulas, hardware, package, bibliography)
-    return {f"{make.__name__.replace('_', '-')}.md": make() for make in made}
+    return {f"{make.__name__.replace('_', '-')}.md": make() for make in made} | {CORRECTIONS.name: corrections()}
 
 
 def main():

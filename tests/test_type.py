@@ -1,0 +1,150 @@
+"""Type: the face of the text, few sizes, headings above titles, tables of one measure, one print of a letter; on paper too.
+
+One page of each kind is opened, at three widths and on paper; chapters are measured one by one in test_form.py.
+"""
+import json
+import re
+from collections import defaultdict
+
+import built
+import make_appendices
+import make_fonts
+import measure
+import pytest
+
+from capacity.grammar import REGISTRY
+
+PAGES = ["index.html", "preface.html", "plan.html", "chapters/04-alpha-beta-model.html", "exercises/17-sequence-parallelism-decomposability.html",
+         "solutions/17-sequence-parallelism-decomposability.html", "appendices/hardware.html", "appendices/notation.html", "labs/README.html"]
+SCROLLS = "div.pst-scrollable-table-container", "table.table", "table.map"       # on a phone, in a box that shows its edge
+
+
+@pytest.fixture(scope="module")
+def book():
+    with built.opened() as book:
+        yield book
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def met(request, book):
+    page = book.visit(request.param)
+    return page, measure.measure(page)
+
+
+def test_at_most_eight_sizes(met):
+    assert len(met[1]["sizes"]) <= 8, met[1]["sizes"]
+
+
+@pytest.mark.parametrize("width", ["1280", "768", "375", "print"])
+def test_nothing_is_clipped(met, width):
+    wide = met[1]["wide"][width]
+    assert [box for box in wide if width != "375" or not box.startswith(SCROLLS)] == []
+
+
+def test_the_text_and_its_headings_are_in_the_book_s_face(met):
+    page = met[0]
+    assert page.evaluate("document.fonts.check('16px \"Book Serif\"') && [...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
+    families = page.evaluate("[...document.querySelectorAll('.bd-article :is(p, h1, h2, h3, td)')].map(e => getComputedStyle(e).fontFamily.split(',')[0])")
+    assert {f.strip('"') for f in families} <= {"Book Serif"}
+
+
+def test_headings_outweigh_titles_of_figures(met):
+    heads, titles = met[0].evaluate("""['h2, h3', '.cx-title, figcaption, caption'].map(s => [...document.querySelectorAll(`.bd-article :is(${s})`)]
+        .map(e => [parseFloat(getComputedStyle(e).fontSize), Number(getComputedStyle(e).fontWeight)]))""")
+    assert all(size >= most and weight >= heavy for size, weight in heads for most, heavy in titles)
+
+
+def test_tables_have_one_measure(met):
+    found = met[0].evaluate("""[...document.querySelectorAll('.bd-article :is(table.table, .cx-table:not(.cx-tight) table)')].filter(t => !t.closest('.cx-plan')).map(t => {
+        const s = (e) => e && [getComputedStyle(e).fontSize, getComputedStyle(e).paddingTop, getComputedStyle(e).borderBottomWidth].join(' ');
+        return s(t.querySelector('tbody td')) })""")
+    assert len({f for f in found if f}) <= 1, found
+
+
+def test_the_text_does_not_jump_when_its_face_arrives(book):
+    """Fonts that come half a second late move the first screen by less than a tenth."""
+    page = book.context.new_page()
+    page.route("**/fonts/serif-*.woff2", lambda route: (page.wait_for_timeout(500), route.continue_()))
+    page.add_init_script("window.moved = 0; new PerformanceObserver(l => l.getEntries().forEach(e => { window.moved += e.value; }))"
+                         ".observe({ type: 'layout-shift', buffered: true })")
+    page.goto(book.address + PAGES[3], wait_until="load")
+    page.evaluate("document.fonts.ready")
+    page.wait_for_timeout(1000)
+    assert page.evaluate("[...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
+    assert page.evaluate("window.moved") < .1
+    page.close()
+
+
+def test_on_paper(book):
+    """What is cited stands at the end of a chapter, the contents do not stand at its head, and pictures are there."""
+    page = book.visit(PAGES[3])
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cited = page.evaluate("[...new Set([...document.querySelectorAll('.bibtex-citation a')].map(a => Number(a.textContent)))].sort((a, b) => a - b)")
+    assert page.evaluate("[...document.querySelectorAll('.cx-cited li')].map(e => e.value)") == cited != []
+    assert page.locator(".cx-explore .cx-picture svg:visible").count() and not page.locator(".bd-sidebar-secondary:visible, #jb-print-toc:visible").count()
+    assert page.evaluate("[...document.styleSheets].some(s => [...s.cssRules].some(r => r instanceof CSSPageRule && r.cssText.includes('counter(page)')))")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".cx-cited").count() == 0
+
+
+def test_the_face_is_light_and_has_every_sign_of_the_text():
+    files = sorted(make_fonts.FONTS.glob("*.woff2"))
+    assert [f.stem for f in files] == sorted(f"serif-{cut}" for cut in make_fonts.CUTS)
+    assert sum(f.stat().st_size for f in files) < 60_000 and (make_fonts.FONTS/"LICENSE").exists()
+    prose = "".join("".join(c["source"]) for p in (make_appendices.ROOT/"chapters").glob("*.ipynb")
+                    for c in json.loads(p.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "markdown")
+    letters = {c for c in re.sub(r"\$[^$]*\$|`[^`]*`", "", prose) if c.isalpha()}
+    assert {c for c in letters if ord(c) not in make_fonts.SIGNS} <= set("ₑᵀ")
+
+
+# ---- the page of formulas
+def test_a_formula_is_found_and_computed(book):
+    page = book.visit("appendices/formulas.html")
+    page.fill(".cx-filter input", "all-reduce ring latency")
+    assert 0 < page.locator("details.cx-card:visible").count() < len(REGISTRY)/4
+    page.fill(".cx-filter input", "ring_all_reduce_time")
+    section = page.locator("section#ring-all-reduce-time")
+    section.locator("summary").click()
+    for name, value in dict(n="1e9", P="8", alpha="2e-6", beta="450e9").items():
+        section.get_by_label(name, exact=True).fill(value)
+    expected = REGISTRY["ring_all_reduce_time"](n=1e9, P=8, alpha=2e-6, beta=450e9)
+    assert float(re.search(r"= ([\d.,e-]+) s", section.locator("output").inner_text())[1]) == pytest.approx(expected, rel=1e-5)
+    section.get_by_label("P", exact=True).fill("0")
+    assert section.locator("output").inner_text().startswith("P: ")
+    assert page.log.console == []
+
+
+def test_every_formula_has_its_calculator():
+    page = (make_appendices.PAGES/"formulas.md").read_text(encoding="utf-8")
+    assert page.count('<details class="cx-card"') == len(REGISTRY)
+
+
+# ---- one notation
+SUBSCRIPTED = re.compile(r"(\\[a-zA-Z]+|(?<![a-zA-Z\\{])[A-Za-z])_(\{(?:[^{}]|\{[^{}]*\})*\}|[A-Za-z0-9]|\\(?:mathrm|text) ?\w)")
+UPRIGHT = re.compile(r"\\(?:mathrm|text|operatorname|rm)")
+
+
+def prints(tex):
+    """{letter with its index: {whether the index is upright}} of TeX."""
+    found = defaultdict(set)
+    for letter, index in SUBSCRIPTED.findall(tex):
+        found[letter + "_" + re.sub(r"[{}\s]", "", UPRIGHT.sub("", index))].add(bool(UPRIGHT.search(index)))
+    return found
+
+
+def test_both_prints_are_told_apart():
+    assert prints(r"T_f + T_{\mathrm{f}} + T_\mathrm f") == {"T_f": {True, False}}
+
+
+@pytest.mark.parametrize("path", sorted((make_appendices.ROOT/"chapters").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_a_letter_is_printed_in_one_way(path):
+    tex = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "markdown":
+            tex += re.findall(r"\$\$?(.+?)\$", "".join(cell["source"]), re.S)
+        for output in cell.get("outputs", []):
+            for kind in ("text/latex", "text/html", "text/markdown"):
+                tex += re.findall(r"\$\$?(.+?)\$|\\\((.+?)\\\)" if kind == "text/html" else r"\$\$?(.+?)\$()", "".join(output.get("data", {}).get(kind, [])), re.S)
+    found = prints("  ".join(t if isinstance(t, str) else "".join(t) for t in tex))
+    assert {letter: ways for letter, ways in found.items() if len(ways) > 1} == {}
