@@ -123,7 +123,7 @@ def front(sheets, at, address):
       <p>On paper you have the chapters, the exercises and the appendices. What moves, and what runs, is in the notebooks and on {where}:
       sliders and players with all their positions, the code behind each mark and each figure, the checks of the exercises, the solutions,
       the planner and the labs.</p>
-      <p>Text and figures: Creative Commons Attribution 4.0. Code: MIT.</p>
+      <p>Text and figures: CC BY-NC-SA 4.0. Code: MIT.</p>
       <p>To cite: {escape(cff["authors"][0]["name"])}. <em>{escape(cff["title"])}</em>. Version {cff["version"]}, {date.today().year}.</p></div></section>
       <section class="cx-contents"><h1>Contents</h1>{"".join(rows)}</section>""")
 
@@ -152,7 +152,7 @@ def bookmarks(writer, sheets, at, shift):
     for page, _, titles in sheets:
         if page.part != part:
             part = page.part
-            above = writer.add_outline_item(part, at[page.name, ""][0] + shift, bold=True, is_open=False)
+            above = writer.add_outline_item(title=part, page_number=at[page.name, ""][0] + shift, bold=True, is_open=False)
         levels = {0: above}
         for level, key, text in titles:
             number, left, top = at.get((page.name, key)) or at[page.name, ""]
@@ -160,7 +160,7 @@ def bookmarks(writer, sheets, at, shift):
             if level == 1 and page.name.startswith("exercises/"):
                 inside, text = chapter, "Exercises"
             levels = {k: v for k, v in levels.items() if k < level}
-            levels[level] = writer.add_outline_item(text, number + shift, parent=inside, fit=Fit.xyz(0, top), is_open=False)
+            levels[level] = writer.add_outline_item(title=text, page_number=number + shift, parent=inside, fit=Fit.xyz(0, top), is_open=False)
             if level == 1 and page.name.startswith("chapters/"):
                 chapter = levels[1]
 
@@ -189,8 +189,8 @@ def bind(sheets, address, out):
     for page, head in zip(list(writer.pages)[shift:], heads(sheets)):
         page.merge_page(head)
         page.compress_content_streams()
-    writer.add_outline_item("Title", 0)
-    writer.add_outline_item("Contents", 1)
+    writer.add_outline_item(title="Title", page_number=0)
+    writer.add_outline_item(title="Contents", page_number=1)
     bookmarks(writer, sheets, at, shift)
     writer.set_page_label(0, shift - 1, style="/r")
     writer.set_page_label(shift, len(writer.pages) - 1, style="/D")
