@@ -71,9 +71,17 @@
     for (const [e, what, part] of parts) if (part < .995 && part > 0) e.style[what] = `${Math.floor(98*part)}%`;
   };
 
-  return all("h1, h2, h3").map((h) => {
+  const heads = all("h1, h2, h3").map((h) => {
     const copy = h.cloneNode(true);
     copy.querySelectorAll("mjx-container").forEach((m) => m.replaceWith(m.querySelector("math").textContent));
     return [Number(h.tagName[1]), h.closest("section").id, copy.textContent.trim()];
   });
+
+  // ---- an act's heading goes with that of its first section: they are in two boxes, and Chromium parts boxes
+  for (const section of all("h2 + section")) {
+    const box = make("div", { class: "cx-together" }), first = section.firstElementChild, next = first.nextElementSibling;
+    section.prepend(box);
+    box.append(section.previousElementSibling, first, ...next.matches("p") ? [next] : []);
+  }
+  return heads;
 }
