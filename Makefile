@@ -13,6 +13,7 @@ READY   = $(VENV)/.installed
 HTML    = _build/html
 BUILT   = _build/.built
 WORKERS = 2
+PDF     = _build/The-Algebra-of-Distributed-Training.pdf
 LABS    = .venv-labs
 COURSE  = .venv-course
 RANKS   = 4
@@ -24,11 +25,12 @@ SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*.html 
           $(wildcard capacity/*.py capacity/formulas/*.py capacity/specs/*.toml) vendor/_static/*/* labs/recipes/* \
           chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/* labs/*.ipynb labs/recorded/*)
 
-.PHONY: help book html test study labs course measure bench mutants notebooks check lock wheel clean
+.PHONY: help book html pdf test study labs course measure bench mutants notebooks check lock wheel clean
 
 help:
 	@echo "make book       build the book and serve it on this machine"
 	@echo "make html       build it only ($(HTML)/index.html)"
+	@echo "make pdf        print it, chapters, exercises and appendices, into one file ($(PDF))"
 	@echo "make study      open the chapters in JupyterLab"
 	@echo "make test       run every test"
 	@echo "make labs       run collectives and splits on real processes (PyTorch, in $(LABS))"
@@ -45,6 +47,8 @@ book: html
 	@$(BIN)/python tools/serve.py $(HTML)
 
 html: $(BUILT)
+
+pdf: $(PDF)
 
 # Trusted: what the book's notebooks have drawn is shown as it was saved, before any cell is run.
 study: $(READY)
@@ -143,3 +147,7 @@ $(BUILT): $(READY) $(SOURCES)
 	@echo "Building the book"
 	@$(BIN)/jupyter-book build . -W --keep-going -q >/dev/null && echo "Built $(HTML)/index.html"
 	@touch $@
+
+$(PDF): $(BUILT) tools/make_pdf.py $(wildcard tools/pdf/*) CITATION.cff
+	@echo "Printing the book"
+	@$(BIN)/python tools/make_pdf.py $@
