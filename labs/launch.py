@@ -32,7 +32,8 @@ class Job:
     """A file on ranks of this machine, some of which may be absent.  `env` is set in the ranks, `kept` collects what they say."""
 
     def __init__(self, path, *arguments, ranks=4, absent=(), keep=True, **env):
-        self.kept, self.began = tempfile.TemporaryFile() if keep else None, time.monotonic()
+        self.kept = tempfile.TemporaryFile() if keep else None       # noqa: SIM115  open until the job is waited for
+        self.began = time.monotonic()
         sys.stdout.flush()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -82,9 +83,10 @@ class Job:
         """(exit code, what the ranks said, seconds); after `limit` seconds everything is killed."""
         while not self.poll():
             if time.monotonic() - self.began > limit:
-                self.say(f"nothing after {limit} s")
-                self.code = self.code or 124
+                self.say(f"it still ran after {limit} s")
+                self.code = 124
                 self.stop()
+                limit = float("inf")
             time.sleep(.02)
         text = ""
         if self.kept:
