@@ -265,8 +265,9 @@ SIZES = {"two or more": lambda P: P >= 2, "an even number of": lambda P: P % 2 =
          "an even number, four or more,": lambda P: P >= 4 and P % 2 == 0, "four": lambda P: P == 4}
 
 
-def lab(main, sizes="two or more", timeout=TIMEOUT):
+def lab(main, sizes="two or more", asks=True):
     """Run `main(comm)` on this rank of a torchrun job; on a failure anywhere, say what happened and exit with 1."""
+    asks = asks and "Before you look" in (sys.modules["__main__"].__doc__ or "")
     rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if not SIZES[sizes](size):
         if rank == 0:
@@ -274,11 +275,11 @@ def lab(main, sizes="two or more", timeout=TIMEOUT):
             print(f"{path} needs {sizes} processes, and this is {size}. Start it with\n"
                   f"    torchrun --standalone --nproc-per-node=4 {path}", file=sys.stderr, flush=True)
         sys.exit(2)
-    if asks():
+    if asks:
         asking.begin(rank == 0)
-    store = _meet(rank, size, timeout)
+    store = _meet(rank, size, TIMEOUT)
     try:
-        device = _connect(store, rank, size, timeout)
+        device = _connect(store, rank, size, TIMEOUT)
         comm = Comm(Objects(device, []), list(range(size)), rank)
         if device.type == "cuda":
             comm._world.directions = dist.new_group(), dist.new_group()
@@ -286,7 +287,7 @@ def lab(main, sizes="two or more", timeout=TIMEOUT):
         comm._world.finish()
         comm.barrier()
         comm._world.finish()
-        if rank == 0 and asks():
+        if rank == 0 and asks:
             asking.end()
     except BaseException as error:
         _explain(error, store, rank, size)
@@ -295,11 +296,6 @@ def lab(main, sizes="two or more", timeout=TIMEOUT):
     dist.destroy_process_group()
     sys.stdout.flush()
     os._exit(0)                                              # at once: gloo's threads may outlive Python, and abort
-
-
-def asks():
-    """Whether this file asks for a number first."""
-    return "Before you look" in (sys.modules["__main__"].__doc__ or "")
 
 
 def check(comm, text, ok):
