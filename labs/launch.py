@@ -17,6 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")                # ranks share the cores
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 import torch.distributed as dist
 import torch.distributed.fsdp

@@ -19,6 +19,7 @@ from collections import defaultdict, deque
 from datetime import timedelta
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")               # the profiler keeps quiet
 os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")       # NCCL too reports a rank that does not come
 
 import torch
