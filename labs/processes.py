@@ -269,7 +269,7 @@ SIZES = {"two or more": lambda P: P >= 2, "an even number of": lambda P: P % 2 =
 def lab(main, sizes="two or more", asks=True):
     """Run `main(comm)` on this rank of a torchrun job; on a failure anywhere, say what happened and exit with 1."""
     asks = asks and "Before you look" in (sys.modules["__main__"].__doc__ or "")
-    rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    rank, size = int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)
     if not SIZES[sizes](size):
         if rank == 0:
             path = os.path.relpath(sys.argv[0])
@@ -368,8 +368,11 @@ def _explain(error, store, rank, size):
     try:
         if not lost and not (isinstance(error, RuntimeError) and NETWORK.search(text)):
             if store.add("raised", 1) == 1:
-                traceback.print_exception(error)
-                _say(f"rank {rank} raised {type(error).__name__}: {text}")
+                if isinstance(error, SystemExit):            # a sentence for the reader
+                    print(f"\n{text}\n", file=sys.stderr, flush=True)
+                else:
+                    traceback.print_exception(error)
+                    _say(f"rank {rank} raised {type(error).__name__}: {text}")
             else:
                 time.sleep(GRACE)                            # the first one speaks; its end ends the others
             return
