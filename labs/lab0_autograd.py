@@ -4,11 +4,17 @@
 
 The layer y = relu(x W1) W2 is cut over P ranks: columns of W1, rows of W2. Every rank computes a partial y, and an
 all-reduce sums them. All weights are small integers, so gradients can be compared for equality.
+
+Before you look (chapter 11): one loss, computed on each of four ranks, and an all-reduce backward as well as forward.
+How many times too large is every gradient?
+
+Break it: in `Copy.backward` the line `dist.all_reduce(grad)` is left out.
 """
 import torch
 import torch.distributed as dist
 from torch.distributed import _functional_collectives as differentiable
 
+from asking import answer, broken
 from processes import check, lab
 
 IN, HIDDEN, OUT, ROWS = 3, 8, 5, 4                           # HIDDEN is that of each rank
@@ -38,7 +44,8 @@ class Copy(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         grad = grad.clone()
-        dist.all_reduce(grad)
+        if not broken():
+            dist.all_reduce(grad)
         return grad
 
 
@@ -84,6 +91,7 @@ def main(comm):
     got = parallel(Copy.apply, everywhere, lambda y: loss(y.cpu(), 0))
     check(comm, f"the same loss, all-reduce forward and backward: every gradient is {P} times too large",
           equal(got, one, P))
+    answer(got[0].abs().sum()/one[0].abs().sum(), "times")
 
     each = serial(lambda y: sum(loss(y.cpu(), q) for q in range(P)))
     got = parallel(Copy.apply, everywhere, lambda y: loss(y.cpu(), r))

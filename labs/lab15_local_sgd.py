@@ -4,6 +4,11 @@
 
 Every rank is an island. Its steps are its own; now and then the ranks average the change of their weights and an outer
 optimizer applies it. The link is made slow inside the program: a bucket of tokens lets so many bytes pass in a second.
+
+Before you look (chapter 29): 268 weights of eight bytes, four ranks, 32 steps, an average after every eighth. How many bytes does a
+rank send in all?
+
+Break it: the change is summed and not averaged: `change /= comm.size` is left out.
 """
 import time
 
@@ -15,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from capacity import local_saving
 from counting import Count
+from asking import answer, broken
 from processes import check, equal, lab, summed
 
 KINDS, FP64 = 4, 8
@@ -82,7 +88,7 @@ def diloco(comm, data, H, steps, rate=1.0, outer=(1.0, 0.0), loss=cross_entropy,
             if link:
                 link.wait_for(change.nbytes)
             dist.all_reduce(change)
-            change /= comm.size
+            change /= 1 if broken() else comm.size
             for w, part in zip(shared, change.split([w.numel() for w in shared])):
                 w.grad = part.view_as(w)
             outer.step()
@@ -130,6 +136,7 @@ def main(comm):
             diloco(comm, batches(rank, 0), H, 32)
         sent[H] = sum(count.nbytes.values())
     size = len(want)
+    answer(sent[8], "bytes")
     check(comm, f"a rank sends 2(P - 1)/P times {size*FP64} bytes in a round, and with H = 8 an eighth over all steps",
           sent[8]*P == 32//8*2*(P - 1)*size*FP64 and sent[1] == sent[8]*local_saving(8, FP64, FP64))
 

@@ -4,6 +4,11 @@
 
 A program over processes is compared with what does not know of it: PyTorch's own collective, the formula, and the
 same program on the simulated ranks of `capacity.witness.spmd`.
+
+Before you look (chapter 12): four ranks add up 1,000,003 numbers of eight bytes each in a ring all-reduce. How many bytes
+does a rank send?
+
+Break it: the numbers are no longer whole, `whole = torch.arange(n)*(comm.rank + 1) % 1009/7`.
 """
 import inspect
 from fractions import Fraction
@@ -15,6 +20,7 @@ import torch.distributed as dist
 from capacity.witness import collectives as a
 from capacity import all_reduce_total_bytes, ring_all_reduce_time
 from capacity.witness import spmd
+from asking import answer, broken
 from processes import Comm, Objects, Raw, check, lab
 
 
@@ -34,6 +40,8 @@ def ring(comm):
     """Chapter 12's ring: its sums are those of dist.all_reduce, its bytes and messages those of the formulas."""
     P, n = comm.size, 1_000_003                              # a prime: the blocks differ in size
     whole = torch.arange(n)*(comm.rank + 1) % 1009
+    if broken():
+        whole = whole/7
     x = whole.to(comm.device)
     raw = comm.raw
     result = torch.cat(a.ring_all_reduce(raw, list(x.tensor_split(P))))
@@ -43,6 +51,7 @@ def ring(comm):
     sent = torch.tensor(sum(nbytes for _, nbytes in raw.log))
     dist.all_reduce(sent)
     check(comm, f"together they sent 2 n (P - 1) = {sent:,} bytes", sent == all_reduce_total_bytes(n=8*n, P=P))
+    answer(sent/P, "bytes")
     check(comm, f"each in 2 (P - 1) = {len(raw.log)} messages, the formula's time for alpha = 1 and no bytes",
           len(raw.log) == ring_all_reduce_time(n=0, P=P, alpha=1, beta=1))
 

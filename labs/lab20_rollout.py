@@ -5,6 +5,11 @@
 The trainers hold the flat weights in two halves, as FSDP does; the generators hold columns of one matrix and rows of the
 other, as tensor parallelism does. What is sent between them, against the intervals; what comes, by its hash; how old the
 samples are; and what two orders of summation do to the ratio of two policies that are the same. Four processes.
+
+Before you look (chapter 36a): two halves of 3,584 flat weights go to two ranks, one with the left and one with the right columns of
+a 24 x 64 matrix and then half of the rows of a 64 x 32 one. How many slices are sent?
+
+Break it: the slices go in half precision, `comm.raw.send(flat[a:b].half().float(), TRAINERS + to)`.
 """
 import hashlib
 
@@ -13,6 +18,7 @@ import torch.distributed as dist
 
 from capacity import admitted_staleness, sequence_ess
 from capacity.witness.rollout import columns, moves, shards
+from asking import answer, broken
 from processes import check, lab
 
 HIDDEN, INNER, WORDS = 24, 64, 32
@@ -38,7 +44,7 @@ def synchronise(comm, flat, plan):
     sent = []
     for source, to, a, b in plan:
         if comm.rank == source:
-            comm.raw.send(flat[a:b].clone(), TRAINERS + to)
+            comm.raw.send(flat[a:b].half().float() if broken() else flat[a:b].clone(), TRAINERS + to)
             sent.append((b - a)*flat.element_size())
         elif comm.rank == TRAINERS + to:
             flat[a:b] = comm.raw.recv(source, like=flat[a:b].clone())
@@ -59,6 +65,7 @@ def weights(comm):
     whole = torch.randn(SIZE)*HIDDEN**-.5
     held, want = shards(SIZE, TRAINERS), wanted()
     plan = moves(held, want)
+    answer(len(plan), "slices")
     flat = torch.zeros(SIZE)
     if comm.rank < TRAINERS:
         for a, b in held[comm.rank]:
@@ -138,12 +145,10 @@ def ratios(comm):
 
 
 def main(comm):
-    if comm.size != TRAINERS + GENERATORS:
-        raise ValueError(f"{comm.size} processes; allowed: {TRAINERS + GENERATORS}")
     weights(comm)
     ages(comm)
     ratios(comm)
 
 
 if __name__ == "__main__":
-    lab(main)
+    lab(main, "four")

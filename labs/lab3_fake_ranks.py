@@ -4,6 +4,11 @@
 
 The fake process group carries nothing out; it lets one rank of a large job run alone. DDP, FSDP2 and tensor
 parallelism are the real code, so which collectives they call on how many bytes is real; values and times are not.
+
+Before you look (chapter 20): a block of two weights, 256 x 16 and 16 x 256, is cut by rows over 8192 ranks. How many times its bytes
+does FSDP2 gather?
+
+Break it: in `fsdp` the line `shard_placement_fn=...` is left out, and FSDP2 cuts rows.
 """
 import logging
 import math
@@ -25,6 +30,8 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+import asking
+from asking import answer, broken
 from capacity import all_reduce_egress
 from capacity.placement import conversion
 from counting import Count
@@ -84,7 +91,7 @@ def fsdp(replicated):
     """FSDP2: weights gathered forward, gathered backward, gradients scattered. Both weights are cut along `hidden`."""
     width, hidden, mesh = 16, P, {"dp": P}
     net = shard(model(width, hidden), init_device_mesh("cpu", (P,)),
-                shard_placement_fn=lambda w: Shard(w.shape.index(hidden)))
+                **({} if broken() else {"shard_placement_fn": lambda w: Shard(w.shape.index(hidden))}))
     count, sizes = step(net, width), {"H": hidden, "D": width}
     gather, scatter = nbytes("H/dp D", "H D", sizes, mesh), nbytes("H D {dp}", "H/dp D", sizes, mesh)
     check(f"FSDP, {P} ranks: {2*BLOCKS} all-gathers and {BLOCKS} reduce-scatters, the placements' bytes",
@@ -111,6 +118,8 @@ def padding():
     width, hidden = 16, 256
     count = step(shard(model(width, hidden), init_device_mesh("cpu", (P,))), width)
     padded = {rows: P*math.ceil(rows/P) for rows in (hidden, width)}
+    gathered = count.nbytes["all_gather", P]*P/(P - 1)/(2*BLOCKS)
+    answer(gathered/(2*width*hidden*FP32), "times")
     n = sum(rows*columns*FP32 for rows, columns in ((padded[hidden], width), (padded[width], hidden)))
     check(f"FSDP of a block with {hidden} and {width} rows: it gathers {n:,} bytes for {2*width*hidden*FP32:,}, "
           f"{n/(2*width*hidden*FP32):.0f} times as many",
@@ -166,6 +175,7 @@ def routes():
 
 
 if __name__ == "__main__":
+    asking.begin()
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=P)
     fsdp(ddp())
     precision()
@@ -173,3 +183,4 @@ if __name__ == "__main__":
     tensor_parallel()
     routes()
     dist.destroy_process_group()
+    asking.end()

@@ -4,6 +4,11 @@
 
 Every rank has another number of tokens. What DDP and FSDP2 compute is compared with one process that has them all,
 in fp64. Gradients are written as one vector, that of all weights.
+
+Before you look (chapter 14): four ranks have 10, 100, 370 and 820 tokens, and DDP takes the mean of their means. How many times
+its share does a token of rank 0 weigh?
+
+Break it: the sum over the count forgets that DDP divides by P: `loss(ddp, mine)/count`.
 """
 import copy
 
@@ -17,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from capacity import all_reduce_egress, fsdp_egress
 from counting import Count
+from asking import answer, broken
 from processes import check, lab, summed
 
 MICRO, FP64 = 3, 8                                           # micro-batches of a rank; bytes of a number
@@ -73,10 +79,11 @@ def mean_of_means(comm, net, batches):
     got = gradient(ddp, loss(ddp, mine, "mean"))
     check(comm, f"tokens {n.tolist()}: the mean of the ranks' means is no mean: its gradient is off by "
                 f"{off(got, serial):.0%}", off(got, serial) > 0.1)
+    answer(1/P/w[0], "times its share")
     check(comm, "what is missing is the sum of (w_i - 1/P) g_i", off(serial - got, (w - 1/P) @ means) < 1e-12)
 
     count = summed(n[comm.rank])
-    got = gradient(ddp, loss(ddp, mine)*P/count)
+    got = gradient(ddp, loss(ddp, mine)*(1 if broken() else P)/count)
     check(comm, f"sum and count: the ranks' sums over the count of all, {count:,}: the serial gradient to 1e-12",
           count == N and off(got, serial) < 1e-12)
     first = got.clone()

@@ -4,6 +4,11 @@
 
 Every schedule gives the loss and the gradients of one process, in fp64. What each rank did, in which order, what it
 kept and what it sent, is recorded while it runs and compared with the schedule of chapter 16.
+
+Before you look (chapter 16): four stages, eight micro-batches, the schedule 1F1B. How many micro-batches does the first stage
+hold at most?
+
+Break it: the schedule keeps PyTorch's default, `scale_grads=True`.
 """
 import torch
 from torch import nn
@@ -16,6 +21,7 @@ from capacity import interleaved_activations, one_f_one_b_activations, pipeline_
 from capacity.witness.collectives import ring_all_gather
 from capacity.witness.schedule import Op, Schedule, gpipe, interleaved, one_f_one_b, simulate, zb_v
 from counting import Count
+from asking import answer, broken
 from processes import check, equal, lab, summed
 
 ROWS, LENGTH, HIDDEN, VOCAB, FP64 = 2, 5, 6, 11, 8           # sequences of a micro-batch, ...
@@ -75,7 +81,7 @@ def run(comm, kind, mine, stages, m, x, targets, loss_fn=loss, scale_grads=False
     layers = model(comm)
     each = len(layers)//stages
     Stage.here = [Stage(layers[s*each:(s + 1)*each], s, stages, comm.device) for s in mine]
-    schedule = kind(Stage.here if len(mine) > 1 else Stage.here[0], m, loss_fn=loss_fn, scale_grads=scale_grads)
+    schedule = kind(Stage.here if len(mine) > 1 else Stage.here[0], m, loss_fn=loss_fn, scale_grads=scale_grads or broken())
     for _ in range(2):                                       # in the first, the stages also tell each other shapes
         layers.zero_grad()
         Stage.orders, Stage.held, losses = [], [], []
@@ -109,6 +115,8 @@ def compare(comm, name, kind, mine, stages, expected, most, x, targets, m):
               order.orders == expected.orders)
     check(comm, f"{name}: rank 0 holds {max(Stage.held)/chunks:g} micro-batches at most; every rank as many as formula "
                 "and simulator say", max(Stage.held)/chunks == most == timeline.peak_activations[r])
+    if name == "1F1B":
+        answer(max(Stage.held), "micro-batches")
     home = {op.stage: d for d, ops in enumerate(order.orders) for op in ops}
     crossings = sum(home[s] != home[s + 1] for s in range(stages - 1))
     egress = pipeline_egress(microbatches=m, chunks=chunks, microbatch_tokens=ROWS*LENGTH, hidden=HIDDEN,

@@ -4,6 +4,11 @@
 
 Forward and backward are written by hand and compared with PyTorch's attention on one process, in fp64; messages and
 bytes are compared with the formula, the work of each rank and step with what chapter 17 counts.
+
+Before you look (chapter 17): causal ring attention on four ranks, each with a contiguous part of the sequence. How many percent
+of the time do the ranks work?
+
+Break it: the ring turns the other way in the mask alone, `places[(r + step) % P]`.
 """
 from functools import partial
 
@@ -12,6 +17,7 @@ import torch.distributed as dist
 from torch.nn.functional import scaled_dot_product_attention
 
 from capacity import causal_ring_efficiency, ring_attention_bytes
+from asking import answer, broken
 from processes import check, equal, lab, summed
 
 BATCH, HIDDEN, HEADS, KV_HEADS, DIM, FP64 = 2, 8, 4, 2, 3, 8     # q: (b, heads, s, d); k and v: (b, kv_heads, s, d)
@@ -65,7 +71,8 @@ class Ring(torch.autograd.Function):
         """(k, v, seen) of each rank as they come by, our own first; seen: which of our queries see which keys."""
         P, r = comm.size, comm.rank
         for step in range(P):
-            yield k, v, (places[r][:, None] >= places[(r - step) % P]).to(k.device)
+            source = (r + step if broken() else r - step) % P
+            yield k, v, (places[r][:, None] >= places[source]).to(k.device)
             if step < P - 1:
                 k, v = comm.sendrecv([k, v], (r + 1) % P, (r - 1) % P, like=[k, v])
 
@@ -158,6 +165,7 @@ def balance(comm, name, work, S):
     makespan, c = int(steps.amax(1).sum()), S//P
     efficiency = S*(S + 1)/2/P/makespan
     if name == "contiguous":
+        answer(100*efficiency, "%")
         check(comm, f"contiguous: the ranks work {efficiency:.1%} of the time; P/(2 P - 1) = "
                     f"{causal_ring_efficiency(P=P):.1%} for long chunks",
               makespan == c*(c + 1)//2 + (P - 1)*c*c and abs(efficiency - causal_ring_efficiency(P=P)) < 1/c)

@@ -4,6 +4,11 @@
 
 Each rank has two experts and its own tokens, of which it has more or fewer than others. Output and every gradient are
 compared with a loop over all experts on one process, in fp64; the bytes sent, with the routing and with the formula.
+
+Before you look (chapter 18): each of four ranks has two of eight experts, and every token goes to two experts. How many percent
+of the rows leave their rank?
+
+Break it: dispatch mixes up what it sends and what it gets, `dist.all_to_all_single(out, rows, sent, received)`.
 """
 import math
 
@@ -12,6 +17,7 @@ import torch.distributed as dist
 from torch.nn.functional import silu
 
 from capacity import dispatch_bytes
+from asking import answer, broken
 from processes import check, equal, lab, summed
 
 OWN, HIDDEN, FFN, FP64 = 2, 6, 10, 8                         # experts of a rank, sizes of an expert, bytes of a number
@@ -25,7 +31,7 @@ class AllToAll(torch.autograd.Function):
     def forward(ctx, comm, rows, sent, received):
         ctx.comm, ctx.sent, ctx.received = comm, sent, received
         out = rows.new_empty(sum(received), *rows.shape[1:])
-        dist.all_to_all_single(out, rows.contiguous(), received, sent)
+        dist.all_to_all_single(out, rows.contiguous(), *((sent, received) if broken() else (received, sent)))
         AllToAll.log.append((len(rows) - sent[comm.rank])*HIDDEN*FP64)
         return out
 
@@ -127,6 +133,7 @@ def sent_bytes(comm, xs, k):
                 f"to {int(away.max())} rows from one rank to another", AllToAll.log == [go, come, go, come])
     pairs = k*sum(map(len, xs))
     share, deviation = int(away.sum())/pairs/(1 - 1/P), math.sqrt(1/pairs/(P - 1))
+    answer(100*away.sum()/pairs, "%")
     check(comm, f"all ranks together send {share:.3f} times k T H s (P - 1)/P, a random routing 1 with a standard "
                 f"deviation of {deviation:.3f}", abs(share - 1) < 4*deviation)
 

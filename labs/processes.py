@@ -19,11 +19,13 @@ from collections import defaultdict, deque
 from datetime import timedelta
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")               # the profiler keeps quiet
 os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")       # NCCL too reports a rank that does not come
 
 import torch
 import torch.distributed as dist
 
+import asking
 from capacity.witness import spmd
 
 TIMEOUT = int(os.environ.get("LABS_TIMEOUT", 25))   # seconds that a rank waits for another
@@ -260,12 +262,25 @@ def form_of(value):
 
 # A lab from its first line to its last
 
-def lab(main, timeout=TIMEOUT):
+SIZES = {"two or more": lambda P: P >= 2, "an even number of": lambda P: P % 2 == 0,
+         "an even number, four or more,": lambda P: P >= 4 and P % 2 == 0, "four": lambda P: P == 4}
+
+
+def lab(main, sizes="two or more", asks=True):
     """Run `main(comm)` on this rank of a torchrun job; on a failure anywhere, say what happened and exit with 1."""
-    store, rank, size = next(dist.rendezvous("env://", timeout=timedelta(seconds=timeout)))
-    store = dist.PrefixStore(f"lab {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)     # the last try's is still there
+    asks = asks and "Before you look" in (sys.modules["__main__"].__doc__ or "")
+    rank, size = int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)
+    if not SIZES[sizes](size):
+        if rank == 0:
+            path = os.path.relpath(sys.argv[0])
+            print(f"{path} needs {sizes} processes, and this is {size}. Start it with\n"
+                  f"    torchrun --standalone --nproc-per-node=4 {path}", file=sys.stderr, flush=True)
+        sys.exit(2)
+    if asks:
+        asking.begin(rank == 0)
+    store = _meet(rank, size, TIMEOUT)
     try:
-        device = _connect(store, rank, size, timeout)
+        device = _connect(store, rank, size, TIMEOUT)
         comm = Comm(Objects(device, []), list(range(size)), rank)
         if device.type == "cuda":
             comm._world.directions = dist.new_group(), dist.new_group()
@@ -273,6 +288,8 @@ def lab(main, timeout=TIMEOUT):
         comm._world.finish()
         comm.barrier()
         comm._world.finish()
+        if rank == 0 and asks:
+            asking.end()
     except BaseException as error:
         _explain(error, store, rank, size)
         sys.stdout.flush()
@@ -305,6 +322,29 @@ def equal(x, y):
     return x.shape == y.shape and bool((x - y).abs().max() <= 1e-12*y.abs().max())
 
 
+def _meet(rank, size, timeout):
+    """The store of all ranks, when all of them are there; else the lab ends with the names of those who are not."""
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    hosting = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    try:
+        store = dist.TCPStore(host, port, None, hosting, timedelta(seconds=timeout), wait_for_workers=False)
+    except RuntimeError:
+        _say(f"rank {rank} found nobody at {host}:{port} in {timeout} s, where rank 0 should be")
+        os._exit(1)
+    store = dist.PrefixStore(f"lab {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)     # the last try's is still there
+    keys = [f"here/{r}" for r in range(size)]
+    store.set(keys[rank], "")
+    until = time.monotonic() + timeout
+    while not store.check(keys):
+        if time.monotonic() > until:
+            missing = ", ".join(str(r) for r, key in enumerate(keys) if not store.check([key]))
+            if store.add("missed", 1) == 1:
+                _say(f"rank {missing} of {size} did not start in {timeout} s")
+            os._exit(1)
+        time.sleep(.02)
+    return store
+
+
 def _connect(store, rank, size, timeout):
     """Join the others; the device of this rank."""
     local, here = int(os.environ.get("LOCAL_RANK", rank)), int(os.environ.get("LOCAL_WORLD_SIZE", size))
@@ -328,8 +368,11 @@ def _explain(error, store, rank, size):
     try:
         if not lost and not (isinstance(error, RuntimeError) and NETWORK.search(text)):
             if store.add("raised", 1) == 1:
-                traceback.print_exception(error)
-                _say(f"rank {rank} raised {type(error).__name__}: {text}")
+                if isinstance(error, SystemExit):            # a sentence for the reader
+                    print(f"\n{text}\n", file=sys.stderr, flush=True)
+                else:
+                    traceback.print_exception(error)
+                    _say(f"rank {rank} raised {type(error).__name__}: {text}")
             else:
                 time.sleep(GRACE)                            # the first one speaks; its end ends the others
             return
