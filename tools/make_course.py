@@ -1,26 +1,32 @@
 """Write a course out of the book: what nbgrader takes, the key, the wheel, and the book without solutions.
 
-    python tools/make_course.py _build/course
+    python tools/make_course.py [--pages no] _build/course [NAME ...]
 
-    source/NAME/NAME.ipynb   exercises with their answers, nbgrader's source: `nbgrader generate_assignment NAME` hands them out
-    key/NAME.ipynb           the solutions with their reasons, for who grades by hand
-    release/*.whl            the package; a notebook that finds none installs it from there
-    site/                    the book without solutions
+    source/NAME/NAME.ipynb   exercises with their answers and hidden tests, nbgrader's source
+    key/NAME.ipynb           answers, reasons, hidden tests, and what earns the points of a hand
+    wrong/WHO/NAME.ipynb     three students who answer wrongly, and one who knows the visible checks by heart
+    release/                 the package's wheel, and what a classroom repository needs; nbgrader writes the exercises beside them
+    site/                    the book without solutions (not with --pages no)
 
 Links in a notebook that is handed out alone lead to the published book if _config.yml names a repository; else they are words.
 """
+import argparse
+import copy
 import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
 import yaml
 
 from execute import ROOT, dumps
-from make_exercises import HOW, SOLVED, mark, sheet
+from hidden import BEGIN, END, hidden
+from make_exercises import HOW, SOLVED, kind, mark, sheet
 from publish import site
+from wrong import wrong
 
 CONFIG = '''"""nbgrader's settings for this course: `nbgrader generate_assignment NAME` in this folder writes release/NAME."""
 c = get_config()                                            # noqa: F821
@@ -28,11 +34,14 @@ c.CourseDirectory.course_id = "capacity"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ExecutePreprocessor.timeout = 120
 '''
-INSTALL = """# The book's package, if this notebook stands alone.
+INSTALL = """# The book's package: installed from the file beside this notebook, if you have none yet.
 try:
     import capacity
 except ModuleNotFoundError:
-    %pip install --quiet ../{wheel}"""
+    from pathlib import Path
+    wheels = [*Path().glob("{package}-*.whl"), *Path("..").glob("{package}-*.whl")]
+    assert wheels, "put {wheel} beside this notebook"
+    %pip install --quiet {{wheels[0]}}"""
 LINK = re.compile(r"\[([^\]]+)\]\(\.\./(chapters|exercises|solutions|labs|appendices)/([\w.-]+?)\.(ipynb|md)(#[\w-]*)?\)")
 
 
@@ -41,9 +50,18 @@ def alone(text, address):
     return LINK.sub(lambda m: f"[{m[1]}]({address}{m[2]}/{m[3]}.html{m[5] or ''})" if address else m[1], text)
 
 
-def source(solution, wheel, address):
-    """What nbgrader takes: the exercises of a solution, answers still in, readable alone."""
-    nb = sheet(mark(nbformat.read(solution, as_version=4)))
+def with_hidden(nb, blocks):
+    """The notebook with hidden tests at the ends of its checks."""
+    for cell in nb.cells:
+        what, number = kind(cell)
+        if what == "check" and number in blocks:
+            cell.source += f"\n{BEGIN}\n{blocks[number]}\n{END}"
+    return nb
+
+
+def source(solution, wheel, address, blocks):
+    """What nbgrader takes: the exercises of a solution, answers still in, hidden tests, readable alone."""
+    nb = with_hidden(sheet(mark(nbformat.read(solution, as_version=4))), blocks)
     title, _, rest = nb.cells[0].source.partition("\n")
     nb.cells[0].source = "\n\n".join([title.replace("Solution", "Exercise"), HOW, rest.strip()])
     for cell in nb.cells:
@@ -51,8 +69,43 @@ def source(solution, wheel, address):
             cell.source = alone(cell.source, address)
         else:
             cell.outputs, cell.execution_count = [], None
-    nb.cells.insert(1, nbformat.v4.new_code_cell(INSTALL.format(wheel=wheel), id="install"))
+    nb.cells.insert(1, nbformat.v4.new_code_cell(INSTALL.format(wheel=wheel, package=wheel.split("-")[0]), id="install"))
     return nb
+
+
+def answered(nb, given):
+    """A notebook whose answers are `given`, {number: source of the cell}."""
+    nb = copy.deepcopy(nb)
+    for cell in nb.cells:
+        what, number = kind(cell)
+        if what == "exercise":
+            cell.source = f"# exercise {number}\n{given[number]}"
+    return nb
+
+
+def students(found):
+    """{who: {number: answer}}: of each exercise's wrong answers three in turn, and the table of the visible results."""
+    kinds = {}
+    for number, how, text, *_ in found:
+        kinds.setdefault(number, {})[how] = text
+    who = {f"wrong{k}": {n: [*of.values()][(i + 3*k) % len(of)] for i, (n, of) in enumerate(kinds.items())} for k in range(3)}
+    who["by-heart"] = {n: of.get("table", next(iter(of.values()))) for n, of in kinds.items()}
+    return who
+
+
+def assignment(job):
+    """Write one solution's files; (its name, the exercises without hidden tests and why)."""
+    solution, out, wheel, address = job
+    nb = nbformat.read(solution, as_version=4)
+    blocks, without = hidden(nb)
+    written = source(solution, wheel, address, blocks)
+    files = {out/"source"/solution.stem/solution.name: written, out/"key"/solution.name: with_hidden(nb, blocks)}
+    for who, given in students(wrong(mark(nb), blocks, most=2)).items():
+        files[out/"wrong"/who/solution.name] = answered(written, given)
+    for path, made in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dumps(made), encoding="utf-8")
+    return solution.stem, without
 
 
 def without_solutions(folder):
@@ -70,31 +123,39 @@ def without_solutions(folder):
         path.write_text(dumps(nb), encoding="utf-8")
 
 
-def main(out):
-    shutil.rmtree(out, ignore_errors=True)
-    for folder in ("source", "key", "release"):
-        (out/folder).mkdir(parents=True)
-    subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-build-isolation",
-                    "-w", out/"release", ROOT], check=True)
-    [wheel] = (out/"release").glob("*.whl")
-    config = yaml.safe_load((ROOT/"_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
-    address = site(config["book_repository"])
-    solutions = sorted((ROOT/"solutions").glob("*.ipynb"))
-    for solution in solutions:
-        target = out/"source"/solution.stem/solution.name
-        target.parent.mkdir()
-        target.write_text(dumps(source(solution, wheel.name, address)), encoding="utf-8")
-        shutil.copy(solution, out/"key"/solution.name)
-    (out/"nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+def pages(out):
+    """The built book without solutions."""
     without_solutions(out/"book")
     subprocess.run([Path(sys.executable).with_name("jupyter-book"), "build", out/"book", "-W", "--keep-going", "-q"], check=True,
                    stdout=subprocess.DEVNULL)
     shutil.move(out/"book/_build/html", out/"site")
     shutil.rmtree(out/"book")
-    print(f"{len(solutions)} assignments in {out}/source, their key, and the book without solutions in {out}/site")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("names", nargs="*", help="04-alpha-beta-model; all if none")
+    parser.add_argument("--pages", choices=["yes", "no"], default="yes", help="build the site, too")
+    args = parser.parse_args()
+    out = args.out.resolve()
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(ROOT/"tools/course/release", out/"release")
+    subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-build-isolation",
+                    "-w", out/"release", ROOT], check=True)
+    [wheel] = (out/"release").glob("*.whl")
+    config = yaml.safe_load((ROOT/"_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
+    solutions = [p for p in sorted((ROOT/"solutions").glob("*.ipynb")) if not args.names or p.stem in args.names]
+    with ProcessPoolExecutor(2) as pool:
+        done = [*pool.map(assignment, [(s, out, wheel.name, site(config["book_repository"])) for s in solutions])]
+    (out/"nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+    lines = [f"{number:8} {why}" for _, without in done for number, why in without.items()]
+    (out/"without_hidden_tests.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    print(f"{len(solutions)} assignments in {out}/source and their key; {len(lines)} exercises have no hidden test")
+    if args.pages == "yes":
+        pages(out)
+        print(f"the book without solutions: {out}/site")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(Path(sys.argv[1]))
+    main()

@@ -9,10 +9,11 @@ An author writes only text. One exercise is four cells:
     code       # check 4.1       asserts
     markdown   **Why.** ...
     code       # why 4.1         optional: what the explanation computes
-    markdown   **Judge it** *(by hand, 3 points)*. ...      optional: a question, and what earns its points
+    markdown   **Judge it** *(by hand, 3 points)*. ...      optional: a question
+    markdown   **Points.** ...                              what earns them, for who grades
 
 From this the tool derives nbgrader's metadata (schema 3), in the solution too; a check is worth a point. In
-the exercise the answers are blank, the **Why.** cells are gone, what is graded by hand has a cell to answer
+the exercise the answers are blank, the **Why.** and **Points.** cells are gone, what is graded by hand has a cell to answer
 in, and each check carries the tag raises-exception: Run All goes on past it, and nbval demands that it
 really fails.
 tools/make_course.py makes what nbgrader takes.
@@ -32,7 +33,7 @@ ID = r"(\d+[a-z]?\.\d+)"
 MARK = re.compile(rf"# (exercise|check|why) {ID}\s*$", re.M)
 REGION = re.compile(r"^([ \t]+)### BEGIN SOLUTION[ \t]*\n.*?^\1### END SOLUTION[ \t]*$", re.S | re.M)
 MARKER = re.compile("### (BEGIN|END) SOLUTION")
-WHY = "**Why.**"
+WHY = ("**Why.**", "**Points.**")         # of solutions only: reasons, and what earns the points of a hand
 BY_HAND = re.compile(r"\(by hand, (\d+) points?\)|\((\d+) points?, by hand")
 ANSWER = "*Your answer:*"
 STUB = "raise NotImplementedError"

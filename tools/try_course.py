@@ -1,23 +1,25 @@
-"""Let nbgrader hand out a course, hand in for three students, and grade them. Needs nbgrader (make course).
+"""Let nbgrader validate a course, hand it out, take it in from students, grade it and report. Needs nbgrader (make course).
 
     python tools/try_course.py _build/course [NAME ...]
 
-The key must earn every point of the checks, the blank none, and a student who returns 1 everywhere at most one in twenty.
+The key must earn every point of the checks, a blank none, and the students of wrong/ at most MOST of them all together.
 """
 import re
 import shutil
 import sys
 import warnings
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import nbformat
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
+from nbgrader.validator import Validator
 from traitlets.config.loader import PyFileConfigLoader
 
 warnings.filterwarnings("ignore", "Object of type")        # of nbgrader's database
-STUDENTS = {"key": None, "blank": "raise NotImplementedError", "wrong": "return 1"}
+MOST = 0.05                     # of the points, to those who answer wrongly
+RIGHT, BLANK = "key", "blank"
 
 
 def course(root, name):
@@ -30,15 +32,20 @@ def course(root, name):
     return NbGraderAPI(config=config), config.CourseDirectory.db_url
 
 
-def hand_in(root, name, student, stub):
-    """A submission: the teacher's file, or the released one with `stub` for every answer."""
-    nb = nbformat.read(root/("source" if stub is None else "release")/name/f"{name}.ipynb", as_version=4)
-    if stub is not None:
-        for cell in nb.cells:
-            cell.source = cell.source.replace("raise NotImplementedError", stub)
+def handed_in(root, name, student):
+    """The file that a student hands in."""
+    folder = {RIGHT: root/"source"/name, BLANK: root/"release"/name}.get(student, root/"wrong"/student)
     target = root/"submitted"/student/name/f"{name}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(nb, target)
+    shutil.copy(folder/f"{name}.ipynb", target)
+
+
+def valid(path):
+    """How many checks nbgrader's validator finds failing in a notebook."""
+    found = Validator().validate(str(path))
+    if "error" in found or "changed" in found:
+        raise SystemExit(f"{path.name}: not valid\n{found}")
+    return len(found.get("failed", []))
 
 
 def graded(root, name):
@@ -50,9 +57,12 @@ def graded(root, name):
     handed = (root/"release"/name/f"{name}.ipynb").read_text(encoding="utf-8")
     if re.search("BEGIN SOLUTION|HIDDEN TESTS|\\*\\*Why\\.", handed):
         raise SystemExit(f"{name}: what students get holds an answer")
+    if valid(root/"source"/name/f"{name}.ipynb"):
+        raise SystemExit(f"{name}: the validator finds a check that its own answer fails")
+    open_checks = valid(root/"release"/name/f"{name}.ipynb")
     points = {}
-    for student, stub in STUDENTS.items():
-        hand_in(root, name, student, stub)
+    for student in [RIGHT, BLANK, *sorted(p.name for p in (root/"wrong").iterdir())]:
+        handed_in(root, name, student)
         done = api.autograde(name, student, force=True)
         if not done["success"]:
             raise SystemExit(f"{name}, {student}: not graded\n{done['log']}")
@@ -60,6 +70,10 @@ def graded(root, name):
             checks = [g for n in book.find_submission(name, student).notebooks for g in n.grades if g.cell_type == "code"]
             points[student] = sum(g.auto_score or 0 for g in checks)
             most = sum(g.max_score for g in checks)
+    if open_checks < most:                # unanswered questions of a hand count, too
+        raise SystemExit(f"{name}: of {most:g} checks the validator fails {open_checks} in a blank notebook")
+    if not api.generate_feedback(name, RIGHT, force=True)["success"]:
+        raise SystemExit(f"{name}: no feedback")
     return name, points, most
 
 
@@ -67,15 +81,20 @@ def main(root, names):
     for folder in ("submitted", "autograded", "feedback"):
         shutil.rmtree(root/folder, ignore_errors=True)
     names = names or sorted(p.name for p in (root/"source").iterdir())
-    wrong = []
+    refused, total = [], Counter()
     with ProcessPoolExecutor(2) as pool:
         for name, points, most in pool.map(graded, [root]*len(names), names):
-            print(f"{name:40} " + "  ".join(f"{student} {points[student]:g}/{most:g}" for student in STUDENTS), flush=True)
-            if points["key"] != most or points["blank"] or points["wrong"] > most/20:
-                wrong.append(name)
-    if wrong:
-        raise SystemExit(f"graded wrongly: {', '.join(wrong)}")
-    print(f"{len(names)} assignments: the key earns every point, the blank none")
+            print(f"{name:40} " + "  ".join(f"{student} {got:g}/{most:g}" for student, got in points.items()), flush=True)
+            total.update(points | {"all": most})
+            if points[RIGHT] != most or points[BLANK]:
+                refused.append(name)
+    if refused:
+        raise SystemExit(f"graded wrongly: {', '.join(refused)}")
+    wrong = {student: got/total["all"] for student, got in total.items() if student not in (RIGHT, BLANK, "all")}
+    print(f"{len(names)} assignments: the key earns all {total['all']:g} points, the blank none; "
+          + ", ".join(f"{student} {share:.1%}" for student, share in wrong.items()))
+    if sum(wrong.values()) > MOST*len(wrong):
+        raise SystemExit(f"wrong answers earn more than {MOST:.0%}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,177 @@
+"""Wrong answers to every exercise, and which of them a check lets pass.
+
+    python tools/wrong.py [NAME ...]
+
+The likeliest: twice the result, a thousand times the result, one more; the result of the first call of the visible check,
+or a table of all of its results; and the solution with one operator, constant or comparison changed. A changed solution
+that gives the solution's results for all arguments of the visible check and of the hidden cases counts as right.
+"""
+import ast
+import copy
+import random
+import re
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import nbformat
+
+import hidden
+from execute import ROOT
+from make_exercises import MARKER, kind
+from mutants import TooLong, limited, module_changes
+
+KINDS = ["twice", "thousand", "one more", "first", "table", "changed 1", "changed 2", "changed 3"]
+SECONDS = 20                                # that a wrong answer may take
+
+
+def returned(source, which, change):
+    """The cell with another result in every `return` of its answers; `change` makes text of text."""
+    tree = ast.parse(source)
+    for function in tree.body:
+        if getattr(function, "name", None) in which:
+            inner = {id(n) for f in ast.walk(function) if isinstance(f, (ast.FunctionDef, ast.Lambda)) and f is not function
+                     for n in ast.walk(f)}
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return) and node.value and id(node) not in inner:
+                    parts = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else [node.value]
+                    changed = [ast.parse(change(ast.unparse(x)), mode="eval").body for x in parts]
+                    if len(parts) > 1:
+                        node.value.elts = changed
+                    else:
+                        node.value = changed[0]
+    return ast.unparse(tree)
+
+
+def changed(source, which, r):
+    """The cell with one place of its answers changed, in random order."""
+    tree = ast.parse(source)
+    found = []
+    for function in (f for f in tree.body if getattr(f, "name", None) in which):
+        skip = {id(n) for f in ast.walk(function) if isinstance(f, (ast.JoinedStr, ast.arguments)) for n in ast.walk(f)}
+        for node in ast.walk(function):
+            for field, value in ast.iter_fields(node):
+                for k, child in enumerate(value if isinstance(value, list) else [value]):
+                    if not isinstance(child, ast.expr) or id(child) in skip:
+                        continue
+                    if isinstance(child, ast.Constant) and type(child.value) not in (int, float):
+                        continue
+                    found += [(node, field, k, new) for _, new in module_changes(child)]
+    r.shuffle(found)
+    for node, field, k, new in found:
+        value = getattr(node, field)
+        old = value[k] if isinstance(value, list) else value
+        put = value.__setitem__ if isinstance(value, list) else lambda _, x, node=node, field=field: setattr(node, field, x)
+        put(k, new)
+        text = ast.unparse(tree)
+        put(k, old)
+        yield text
+
+
+def tables(source, check, names, which):
+    """{"first": ..., "table": ...}: cells that know the visible check's results by heart, where these can be written down."""
+    try:
+        calls = hidden.recorded(check, dict(names), which)
+        heart = {name: {repr(sorted(hidden.bound(names[name], (args, more)).items())):
+                        hidden.plain(names[name](*copy.deepcopy(args), **copy.deepcopy(more))) for args, more in calls[name]}
+                 for name in which}
+        if not all(heart.values()) or len(repr(heart)) > 20_000:
+            return {}
+    except Exception:
+        return {}
+    head = "\n".join(line for line in ast.unparse(ast.Module([x for x in ast.parse(source).body
+                                                              if getattr(x, "name", None) not in which], [])).splitlines())
+    made = {}
+    for how in ("first", "table"):
+        functions = []
+        for name in which:
+            table = heart[name]
+            first = next(iter(table.values()))
+            arguments = next(x for x in ast.parse(source).body if getattr(x, "name", None) == name).args
+            say = f"{table!r}.get(repr(sorted(locals().items())), {first!r})" if how == "table" else repr(first)
+            functions.append(f"def {name}({ast.unparse(arguments)}):\n    return {say}")
+        made[how] = "\n".join([head, *functions])
+    return made
+
+
+def results(names, which, calls):
+    """What the answers give for some calls; errors are results, too."""
+    out = []
+    for name in which:
+        for args, kwargs in calls.get(name, [])[:40]:
+            try:
+                out.append(hidden.plain(names[name](*copy.deepcopy(args), **copy.deepcopy(kwargs))))
+            except TooLong:
+                raise
+            except Exception as error:
+                out.append(type(error).__name__)
+    return out
+
+
+def numbers(result):
+    """Whether a result is a number or a tuple of them: twice a list is no wrong number."""
+    return all(map(hidden.is_number, result)) if isinstance(result, tuple) else hidden.is_number(result)
+
+
+def wrong(nb, blocks, most=5):
+    """[(number, kind, source, passes the visible check, passes the hidden one)] of one solution's wrong answers."""
+    names, found, which, exercise = {"__name__": "__main__"}, [], [], ""
+    for cell in nb.cells:
+        if cell.cell_type != "code":
+            continue
+        what, number = kind(cell)
+        if what == "exercise":
+            exercise, before, which = MARKER.sub("# ", cell.source), dict(names), hidden.answers(cell.source)
+        if what == "check":
+            r = random.Random(number)
+            given = {"twice": lambda t: f"2*({t})", "thousand": lambda t: f"1000*({t})", "one more": lambda t: f"({t}) + 1"}
+            calls = hidden.recorded(cell.source, dict(names), which)
+            right = results(names, which, calls)
+            tries = [(how, returned(exercise, which, change)) for how, change in given.items() if all(map(numbers, right))]
+            tries += tables(exercise, cell.source, names, which).items()
+            tries += [(f"changed {i}", text) for i, text in zip(range(1, most + 1), changed(exercise, which, r))]
+            for how, text in tries:
+                mine, seen, unseen = dict(before), False, False
+                try:
+                    with limited(SECONDS):
+                        try:
+                            hidden.play(text, mine)
+                        except Exception:
+                            pass
+                        else:
+                            seen = hidden.passes(cell.source, mine)
+                            unseen = seen and hidden.passes(f"{cell.source}\n{blocks.get(number, '')}", mine)
+                            if unseen and results(mine, which, calls) == right:
+                                continue            # no other result anywhere: not wrong
+                except TooLong:
+                    pass
+                found.append((number, how, text, seen, unseen))
+        hidden.play(cell.source, names)
+    return found
+
+
+def of(path):
+    nb = nbformat.read(path, 4)
+    blocks, without = hidden.hidden(nb)
+    return wrong(nb, blocks), without
+
+
+def main(stems):
+    paths = [p for p in sorted((ROOT/"solutions").glob("*.ipynb")) if not stems or p.stem in stems]
+    count = {}
+    with ProcessPoolExecutor(2) as pool:
+        for path, (found, without) in zip(paths, pool.map(of, paths)):
+            print(path.stem, len(found), "wrong answers;", "without hidden test:", without or "none", flush=True)
+            for number, how, text, seen, unseen in found:
+                row = count.setdefault(re.sub(r" \d", "", how), [0, 0, 0])
+                row[0] += 1
+                row[1] += seen
+                row[2] += unseen
+                if unseen or seen and how.startswith("changed"):
+                    answer = text.replace("\n", "\n        ")
+                    print(f"    {number} {how}: {'passes' if unseen else 'hidden test only'}\n        {answer}", flush=True)
+    for how, row in count.items():
+        print(f"{how:10} {row[0]} tried, {row[1]} pass what students see, {row[2]} pass all")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
