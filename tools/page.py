@@ -337,8 +337,8 @@ def exercises(app, name, body):
         number = re.match(r"\d+[ab]?\.\d+", ref.astext())
         if number:
             found[number[0]] = ref["anchorname"]
-    return re.sub(r"<strong>(\d+[ab]?\.\d+)</strong>", lambda m: f'<a href="{uri}{found[m[1]]}"><strong>{m[1]}</strong></a>'
-                  if m[1] in found else m[0], body)
+    return re.sub(r'(<a class="reference internal"[^>]*><span[^>]*>)?<strong>(\d+[ab]?\.\d+)</strong>(?(1)</span></a>)',
+                  lambda m: f'<a href="{uri}{found[m[2]]}"><strong>{m[2]}</strong></a>' if m[2] in found else m[0], body)
 
 
 UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
