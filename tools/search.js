@@ -1,9 +1,9 @@
 /* The ranking and the results of the search page, over the index that Sphinx writes. Sphinx itself counts neither how rare a word is
    nor whether a page is a chapter or a solution. */
-(() => {
+;(() => {                                                // Sphinx puts this behind an expression that has no semicolon
   "use strict";
-  const WORTH = [["chapters/", 1], ["appendices/corrections", .5], ["appendices/bibliography", .5], ["appendices/", .8], ["exercises/", .5],
-    ["solutions/", .4], ["", .7]];
+  const WORTH = [["chapters/", 1], ["appendices/hardware", .9], ["appendices/corrections", .5], ["appendices/bibliography", .5],
+    ["appendices/", .8], ["exercises/", .5], ["solutions/", .4], ["", .7]];
   const SHOWN = 10;
   const words = (text) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const list = (x) => x === undefined ? [] : [].concat(x);
@@ -72,7 +72,7 @@
   Search.rank = rank;
   Search.query = (query) => {
     Search._parseQuery(query);                             // leaves the words to the page that is opened, which marks them
-    const results = rank(query), asked = words(query).filter((w) => !stopwords.includes(w)), root = document.documentElement.dataset.content_root;
+    const results = rank(query), asked = words(query).filter((w) => !stopwords.includes(w));
     // From a file nothing can be fetched: there the results have no quotations. Elsewhere a page is fetched when its result is seen.
     const seen = location.protocol === "file:" ? null : new IntersectionObserver((entries) => entries.filter((e) => e.isIntersecting).forEach(async ({ target }) => {
       seen.unobserve(target);
@@ -82,7 +82,7 @@
     function show(some) {
       for (const { page, title, heading, anchor } of some) {
         const li = document.createElement("li"), a = document.createElement("a");
-        a.href = root + page + DOCUMENTATION_OPTIONS.LINK_SUFFIX + anchor;
+        a.href = page + DOCUMENTATION_OPTIONS.LINK_SUFFIX + anchor;
         a.textContent = new DOMParser().parseFromString(heading ? `${title} › ${heading}` : title, "text/html").body.textContent;
         li.append(a);
         Search.output.append(li);
