@@ -365,7 +365,7 @@ def page(app, name, template, context, doctree):
     body = context.get("body")
     if not body:
         return
-    body = re.sub(r"<th([^>]*)>(?:<p></p>)?\s*</th>", r"<td\1></td>", exercises(app, name, cards(app, name, body)))     # heads nothing
+    body = re.sub(r"<th\b[^>]*>(?:<p></p>)?\s*</th>", "<td></td>", exercises(app, name, cards(app, name, body)))     # heads nothing
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

@@ -94,7 +94,8 @@
     Search.status.innerText = results.length ? `${results.length} page${results.length > 1 ? "s" : ""} found.` : "No page found. Try one word, or another one.";
     show(results.slice(0, SHOWN));
     if (results.length <= SHOWN) return;
-    const more = Object.assign(document.createElement("button"), { className: "btn btn-sm btn-outline-primary", textContent: `Show the other ${results.length - SHOWN}` });
+    const more = Object.assign(document.createElement("button"), { className: "btn btn-sm", textContent: `Show the other ${results.length - SHOWN}` });
+    more.style.cssText = "color: inherit; border-color: currentColor";
     more.addEventListener("click", () => { more.remove(); show(results.slice(SHOWN)); Search.output.children[SHOWN].firstChild.focus(); });
     Search.output.after(more);
   };
