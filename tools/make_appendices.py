@@ -311,10 +311,20 @@ def models_tables():
                       table(["Model", "Layers", "Hidden", "Heads/KV", "Vocabulary", "Feed-forward"], shape, "lrrrrl")])
 
 
+def device_names():
+    """What people call the devices, for the search: H100, GB200, TPU v5p, and what they ask of them."""
+    names = [name.replace("tpu-", "TPU ") if name.startswith("tpu") else name.upper() for name in accelerators()]
+    short = dict.fromkeys(name.partition("-")[0] for name in names)
+    return ", ".join(f"!{name}" for name in (*short, "HBM bandwidth", "NVLink bandwidth", "InfiniBand bandwidth", "peak FLOP/s"))
+
+
 def hardware():
     return f"""# Hardware and models
 
 {GENERATED}
+```{{index}} {device_names()}
+```
+
 Every number below is an entry of `capacity/specs` with the document it was read from and the date.
 Peaks are dense; where a sheet prints a figure with 2:4 sparsity, it is in the data as `sparse` and
 never used. Bandwidth is what leaves one device in one direction, so it is half of what sheets that

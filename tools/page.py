@@ -7,6 +7,7 @@ import html
 import json
 import posixpath
 import re
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,13 +19,19 @@ import reading
 import toolkit
 from docutils import nodes
 from docutils.statemachine import StringList
+<<<<<<< HEAD
 from pybtex.backends import plaintext
 from pybtex.plugin import register_plugin
+=======
+from fontTools import subset
+from sphinx import addnodes
+>>>>>>> nav
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
+GLOSSARY = Path(__file__).parent/"appendices/glossary.toml"
 
 
 class mark(nodes.Inline, nodes.TextElement):
@@ -226,6 +233,22 @@ def make_fold(kind, summary, children, **attributes):
     return fold("", says("", "", *summary), *children, kind=kind, **attributes)
 
 
+class Words(SphinxTransform):
+    """A chapter is found by the words of the glossary that it derives, and by their other names."""
+
+    default_priority = 500
+
+    def apply(self, **kwargs):
+        folder, _, stem = self.env.docname.partition("/")
+        if folder != "chapters":
+            return
+        self.env.note_dependency(str(GLOSSARY))
+        number = stem.partition("-")[0].lstrip("0")
+        terms = [t for t in tomllib.loads(GLOSSARY.read_text(encoding="utf-8"))["term"] if t["chapter"] == number]
+        words = [w for t in terms for w in (t["name"], *t.get("also", []))]
+        self.document.insert(0, addnodes.index(entries=[("single", word, "", "main", None) for word in words], inline=False))
+
+
 class Folds(SphinxTransform):
     """Proofs go behind the paragraph that they prove, further checks to the end of their section, code behind its button."""
 
@@ -393,8 +416,8 @@ def exercises(app, name, body):
         number = re.match(r"\d+[ab]?\.\d+", ref.astext())
         if number:
             found[number[0]] = ref["anchorname"]
-    return re.sub(r"<strong>(\d+[ab]?\.\d+)</strong>", lambda m: f'<a href="{uri}{found[m[1]]}"><strong>{m[1]}</strong></a>'
-                  if m[1] in found else m[0], body)
+    return re.sub(r'(<a class="reference internal"[^>]*><span[^>]*>)?<strong>(\d+[ab]?\.\d+)</strong>(?(1)</span></a>)',
+                  lambda m: f'<a href="{uri}{found[m[2]]}"><strong>{m[2]}</strong></a>' if m[2] in found else m[0], body)
 
 
 UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
@@ -421,12 +444,23 @@ def without_mathjax(context, body):
 
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
+<<<<<<< HEAD
     context["toctree"] = sidebar(app, name)
     body = context.get("body")
     if not body:
         return
     without_mathjax(context, body)
     body = exercises(app, name, cards(app, name, body))
+=======
+    if any("mathjax/" in str(script.filename) for script in context["script_files"]):             # its parts at once, not one after another
+        context["metatags"] = context.get("metatags", "") + "".join(
+            f'<link rel="preload" as="script" href="{context["pathto"](f"_static/mathjax/{part}.js", 1)}" />\n'
+            for part in app.config.mathjax3_config["loader"]["load"])
+    body = context.get("body")
+    if not body:
+        return
+    body = re.sub(r"<th\b[^>]*>(?:<p></p>)?\s*</th>", "<td></td>", exercises(app, name, cards(app, name, body)))     # heads nothing
+>>>>>>> nav
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -440,6 +474,32 @@ def pictures(app, config):
     config.html_static_path.append(str(STATIC))
     for path in sorted(STATIC.iterdir()):
         (app.add_js_file if path.suffix == ".js" else app.add_css_file)(path.name)
+
+
+RULE = re.compile(r'((?:\.fa-[\w-]+:before,?)+)\{content:"[^"]*"\}')
+FONT = re.compile(r'/(fa-\w+-\d+)\.woff2\) format\("woff2"\),url\([^)]*\) format\("truetype"\)')
+
+
+def icons(app, error):
+    """Of the theme's two thousand icons those that the pages show: all of them weigh as much as all mathematics."""
+    if error or app.builder.format != "html":
+        return
+    static = Path(app.outdir, "_static")
+    css, fonts = static/"styles/pydata-sphinx-theme.css", static/"vendor/fontawesome/webfonts"
+    used = {icon for path in (*Path(app.outdir).rglob("*.html"), *static.glob("scripts/*theme.js"))
+            for icon in re.findall(r"\bfa-[\w-]+", path.read_text(encoding="utf-8"))}
+    text = RULE.sub(lambda m: m[0] if used & set(re.findall(r"fa-[\w-]+", m[1])) else "", css.read_text(encoding="utf-8"))
+    text = FONT.sub(r'/\1.woff) format("woff")', text)
+    css.write_text(text, encoding="utf-8")
+    signs = {int(code, 16) for code in re.findall(r"\\([ef][0-9a-f]{3})", text)} | {ord(c) for c in text if "\ue000" <= c <= "\uf8ff"}
+    options = subset.Options(flavor="woff", layout_features=[])
+    for path in fonts.glob("*.ttf"):
+        font, cut = subset.load_font(path, options), subset.Subsetter(options)
+        cut.populate(unicodes=signs)
+        cut.subset(font)
+        subset.save_font(font, path.with_suffix(".woff"), options)
+        path.unlink()
+        path.with_suffix(".woff2").unlink()
 
 
 def setup(app):
@@ -460,8 +520,10 @@ def setup(app):
     app.add_directive("cite-this-book", CiteThisBook)
     app.add_directive("course", Course)
     app.add_directive("points", Points)
+    app.add_transform(Words)
     app.add_transform(Folds)
     app.connect("config-inited", pictures)
     app.connect("source-read", read)
     app.connect("html-page-context", page, priority=900)
+    app.connect("build-finished", icons)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

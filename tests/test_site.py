@@ -1,0 +1,250 @@
+"""The site around the chapters: what the search finds first, what a page weighs, moves and fails to tell, and that its links live.
+
+`make html` first. One visit for each kind of page.
+"""
+import html
+import re
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+import built
+from built import DESK, HTML, PHONE, compressed
+
+# What people type, and the page that they should find first; written down before the search was asked. The first 32 are counted.
+QUERIES = {
+    "tensor parallelism": "chapters/15", "MoE": "chapters/18", "allreduce": "chapters/11", "all-reduce": "chapters/11",
+    "HBM bandwidth H100": "appendices/hardware", "ZeRO": "chapters/20", "FSDP": "chapters/20", "sequence parallelism": "chapters/15",
+    "expert parallelism": "chapters/18", "ring attention": "chapters/17", "data parallel": "chapters/14", "alpha-beta model": "chapters/04",
+    "NVLink bandwidth": "appendices/hardware", "attention flops": "chapters/01", "overlap communication": "chapters/31-",
+    "B200": "appendices/hardware", "chinchilla": "chapters/08", "zero bubble": "chapters/16", "roofline": "chapters/02",
+    "pipeline bubble": "chapters/16", "critical batch size": "chapters/10", "DualPipe": "chapters/31a", "checkpoint interval": "chapters/26",
+    "MFU": "chapters/01", "KV cache": "chapters/31b", "speculative decoding": "chapters/31b", "fp8": "chapters/30",
+    "gradient accumulation": "chapters/14", "activation checkpointing": "chapters/21", "straggler": "chapters/29", "DiLoCo": "chapters/29",
+    "PowerSGD": "chapters/28",
+    "GRPO": "chapters/36a", "context parallelism": "chapters/17", "mixture of experts": "chapters/18", "flash attention": "chapters/17",
+    "learning rate": "chapters/10", "batch size": "chapters/10", "pipeline": "chapters/16", "gradient checkpointing": "chapters/21",
+    "NVLink": "chapters/03-", "bubble": "chapters/16", "reduce-scatter": "chapters/11", "offloading": "chapters/22",
+    "gradient compression": "chapters/28", "device mesh": "chapters/23", "3D parallelism": "chapters/24", "ring all-reduce": "chapters/12",
+    "Llama 3": "chapters/34", "DeepSeek-V3": "chapters/35", "Mixtral": "chapters/36-", "activation memory": "chapters/19",
+    "data loading": "chapters/03a", "rematerialization": "chapters/21", "loss scaling": "chapters/30", "FLOPs per token": "chapters/01",
+    "profiler": "chapters/32", "reinforcement learning": "chapters/36a", "all reduce": "chapters/11", "glossary": "appendices/glossary",
+}
+FIRST = 32
+
+# A page of each kind.
+PAGES = ["index.html", "chapters/04-alpha-beta-model.html", "exercises/15-tensor-parallelism-linearity.html",
+         "solutions/15-tensor-parallelism-linearity.html", "appendices/formulas.html", "appendices/hardware.html", "toolkit.html", "plan.html",
+         "labs/alpha-beta.html", "search.html?q=bandwidth"]
+PICTURES = {".png", ".jpg", ".jpeg", ".svg", ".gif"}
+LIGHT, MOVED = 600_000, .1                     # bytes as a server sends them; layout shift, of which a tenth is called good
+AXE = (Path(__file__).parent/"axe/axe.min.js").read_text(encoding="utf-8")
+
+SHIFTS = """window.shifts = []; new PerformanceObserver(list => { for (const e of list.getEntries()) if (!e.hadRecentInput)
+    shifts.push([e.value, ...e.sources.map(s => (s.node?.outerHTML ?? s.node?.textContent ?? '?').slice(0, 80))]);
+}).observe({ type: 'layout-shift', buffered: true });"""
+# Not inside formulas, of which the long appendix has thousands of parts.
+VIOLATIONS = """async rules => (await axe.run({ exclude: ['mjx-container > *'] }, { resultTypes: ['violations'], ...rules })).violations.map(
+    v => [v.id, v.nodes.length, v.nodes[0].target.join(' '), v.nodes[0].html.slice(0, 120)])"""
+DARK = """() => { document.head.insertAdjacentHTML('beforeend', '<style>*, ::before, ::after { transition: none !important; }</style>');
+    document.documentElement.dataset.theme = 'dark'; }"""
+STOPPED = """() => new Promise(done => { let before = -1;
+    const look = () => { if (scrollY === before) return done(); before = scrollY; setTimeout(look, 100); }; setTimeout(look, 100); })"""
+BAR, HERE = ".bd-sidebar-primary", ".bd-sidebar-primary .current.active > a, .bd-sidebar-primary a.current"
+
+
+@pytest.fixture(scope="module")
+def book():
+    with built.opened() as book:
+        book.context.add_init_script(SHIFTS)
+        yield book
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def page(request, book):
+    """One visit for all the tests of a page."""
+    page = book.visit(request.param)
+    page.name, page.file = request.param, book.file
+    return page
+
+
+def shift(page):
+    """The sum of what moved on a page without the reader's hand, and what did."""
+    moved = page.evaluate("shifts")
+    return sum(m[0] for m in moved), sorted(moved, reverse=True)[:3]
+
+
+# --- one visit of a page of each kind
+def test_is_light(page):
+    files = {page.file(url) for url in page.log.local if url.startswith("http")}
+    sizes = {f.name: compressed(f) for f in files if f.suffix not in PICTURES}
+    assert {page.name.partition("?")[0].rpartition("/")[2], "book.css"} <= {*sizes}
+    assert sum(sizes.values()) < LIGHT, f"{sum(sizes.values())} bytes: {sorted(sizes.items(), key=lambda x: -x[1])[:6]}"
+
+
+def test_is_quiet(page):
+    assert (page.log.external, page.log.failed, page.log.console) == ([], [], [])
+
+
+def test_says_what_it_is(page):
+    assert page.locator("link[rel='icon']").count() == 1 and page.title() and page.locator("html").get_attribute("lang") == "en"
+    if not page.name.startswith("search"):
+        assert len(page.locator("meta[name=description]").get_attribute("content")) > 20
+
+
+def test_stands_still(page):
+    total, moved = shift(page)
+    assert total < MOVED, moved
+
+
+def test_its_icons_are_drawn(page):
+    """Each sign that a rule asks for has a glyph in the font that was cut."""
+    asked = page.evaluate("""async () => { await document.fonts.ready; const paper = new OffscreenCanvas(20, 20).getContext('2d');
+        return [...document.querySelectorAll('i[class*="fa-"]')].filter(i => {
+            const s = getComputedStyle(i, '::before'), sign = s.content.replaceAll('"', '');
+            if (sign === 'none' || sign === 'normal') return true;
+            const width = (family) => { paper.font = `900 16px ${family}`; return paper.measureText(sign).width; };
+            return i.checkVisibility() && width(s.fontFamily) === width('serif');
+        }).map(i => i.className); }""")
+    assert asked == []
+
+
+def test_is_seen_in_the_side_bar(page):
+    if page.name.startswith(("search", "index")):
+        return
+    bar, here = page.locator(BAR).bounding_box(), page.locator(HERE).first.bounding_box()
+    assert bar["y"] <= here["y"] <= bar["y"] + bar["height"] - here["height"]
+
+
+def test_axe_finds_nothing(page):
+    """All rules in the light; in the dark, where only colours differ, those of colours."""
+    page.evaluate(AXE)
+    assert page.evaluate(VIOLATIONS, {}) == []
+    page.evaluate(DARK)
+    assert page.evaluate(VIOLATIONS, {"runOnly": ["color-contrast", "link-in-text-block"]}) == []
+
+
+# --- on entering in the middle, and on a phone
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("name", ["chapters/16-pipeline-parallelism-separability.html#your-guess", "exercises/15-tensor-parallelism-linearity.html",
+                                  "appendices/quick-reference.html", "appendices/formulas.html#ring-all-reduce-time"])
+def test_stands_still_where_it_is_entered(book, name, screen):
+    page = book.context.new_page()
+    page.set_viewport_size(screen)
+    page.goto(book.address + name, wait_until="load")
+    page.evaluate(built.TYPESET)
+    page.evaluate(built.RESTS)
+    total, moved = shift(page)
+    there = page.evaluate("() => !location.hash || Math.abs(document.getElementById(location.hash.slice(1)).getBoundingClientRect().top) < innerHeight/3")
+    page.close()
+    assert total < MOVED, moved
+    assert there, "what the address names is out of sight"
+
+
+def test_the_side_bar_of_a_phone_opens_where_the_reader_is(book):
+    page = book.visit("appendices/hardware.html")
+    page.set_viewport_size(PHONE)
+    page.locator(".primary-toggle:visible").click()
+    page.locator("dialog[open]").wait_for(timeout=3000)
+    page.evaluate(built.RESTS)
+    here = page.locator("dialog[open] .current.active > a").bounding_box()
+    assert 0 <= here["y"] <= PHONE["height"] - here["height"]
+
+
+def test_the_contents_follow_the_wheel(book):
+    """The section that is named is the last whose heading has passed three tenths of the window."""
+    page = book.visit("chapters/16-pipeline-parallelism-separability.html")
+    page.mouse.move(600, 500)
+    for way in [900]*6 + [9000, -4000]:
+        page.mouse.wheel(0, way)
+        page.evaluate(STOPPED)
+        named, right = page.evaluate("""() => { const links = [...document.querySelectorAll('#pst-page-toc-nav a.nav-link')];
+            const passed = links.filter(a => { const h = document.getElementById(a.hash.slice(1));
+                return h.checkVisibility() && h.getBoundingClientRect().top < .3*innerHeight; });
+            return [links.filter(a => a.classList.contains('active')).at(-1)?.hash, passed.at(-1)?.hash]; }""")
+        assert named == right
+
+
+# --- the search
+def test_the_search_finds_the_right_page_first(book):
+    page = book.visit("search.html?q=roofline")
+    found = page.evaluate("queries => queries.map(q => Search.rank(q)[0]?.page)", [*QUERIES])
+    missed = [f"{q!r} finds {f}, not {want}" for (q, want), f in zip(QUERIES.items(), found) if not (f or "").startswith(want)]
+    of_first = [m for m in missed if any(m.startswith(f"{q!r} finds") for q in [*QUERIES][:FIRST])]
+    assert len(QUERIES) >= FIRST and len(of_first) <= 2, missed
+    assert len(missed) <= 4, missed
+
+
+def test_the_search_page_quotes_the_text(book):
+    """What is asked for: the index, and no more pages than are shown."""
+    page = book.visit("search.html?q=ring+all-reduce")
+    page.locator("#search-results p.context").first.wait_for(timeout=10_000)
+    shown, said = page.locator("#search-results li > a"), page.locator("#search-results p.context").first.inner_text()
+    assert shown.first.get_attribute("href").startswith("chapters/12-") and shown.count() == 10
+    assert "Contents" not in said and "\\" not in said and re.search("ring|all-reduce", said, re.I)
+    asked = [url for url in page.log.local if re.search(r"/(chapters|exercises|solutions|appendices|labs)/[^/]*\.html", url)]
+    assert len(asked) <= shown.count() and sum("searchindex.js" in url for url in page.log.local) == 1
+    page.get_by_role("button", name="Show the other").click()
+    assert shown.count() > 10
+    book.visit("search.html?q=xylophone").get_by_text("No page found").wait_for(timeout=5000)
+
+
+def test_everything_works_from_files(book):
+    """As after unpacking an archive: search, mathematics, an explorer, nothing in the console."""
+    page = book.context.new_page()
+    page.log = built.browser.Log(page)
+    page.goto((HTML/"search.html").as_uri() + "?q=alpha-beta+model", wait_until="load")
+    link = page.locator("#search-results li > a").first
+    link.wait_for(timeout=10_000)
+    link.click()
+    page.wait_for_url("**/chapters/04-*")
+    page.evaluate(built.TYPESET)
+    assert page.locator("mjx-container").count() > 20 and page.locator("figure.cx-explore svg path").count() > 0
+    assert page.locator("mjx-merror").count() == 0 and page.log.console == []
+    page.close()
+
+
+# --- the files
+FILES = sorted(p for p in HTML.rglob("*.html") if not {"_static", "_sources"} & set(p.relative_to(HTML).parts))
+TEXT = {}
+
+
+def read(path):
+    if path not in TEXT:
+        TEXT[path] = re.sub(r"<script\b.*?</script>|<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.S)
+    return TEXT[path]
+
+
+def test_every_link_leads_somewhere():
+    names = {path: {html.unescape(x) for x in re.findall(r'\s(?:id|name)="([^"]+)"', read(path))} for path in FILES}
+    dead = set()
+    for path in FILES:
+        for link in set(re.findall(r'<(?:a|link|img|script|source|object|iframe)\b[^>]*?\s(?:href|src)="([^"]*)"', read(path))):
+            address, anchor = urldefrag(html.unescape(link))
+            if re.match(r"[a-z]+:", address):
+                continue
+            there = (path.parent/unquote(address.partition("?")[0])).resolve() if address else path
+            if not there.is_file() or anchor and there.suffix == ".html" and unquote(anchor) not in names[there]:
+                dead.add(f"{path.relative_to(HTML)}: {link}")
+    assert sorted(dead) == []
+
+
+def test_no_link_lies_in_a_link():
+    assert [path.name for path in FILES if re.search(r"<a\b[^>]*>(?:(?!</a>).)*?<a\b", read(path), re.S)] == []
+
+
+def test_next_is_the_exercises_and_then_the_next_chapter():
+    toc = re.findall(r"- file: chapters/(\S+)", (built.ROOT/"_toc.yml").read_text())
+    following = {name: re.search(r'<link rel="next" title="[^"]*" href="([^"]*)"', (HTML/f"{name}.html").read_text(encoding="utf-8"))[1]
+                 for stem in toc[:-1] for name in (f"chapters/{stem}", f"exercises/{stem}")}
+    for stem, after in zip(toc, toc[1:]):
+        assert (following[f"chapters/{stem}"], following[f"exercises/{stem}"]) == (f"../exercises/{stem}.html", f"../chapters/{after}.html")
+
+
+def test_exercises_and_cards_lead_on():
+    """Each number of a chapter's list leads to its exercise, and a formula's card to its chapter and source."""
+    chapter = read(HTML/"chapters/15-tensor-parallelism-linearity.html")
+    assert re.findall(r"<strong>(15\.\d+)</strong></a>", chapter) == re.findall(r"<strong>(15\.\d+)</strong>", chapter) != []
+    cards = [card for path in HTML.glob("chapters/*.html") for card in re.findall(r'<div class="formula-card.*?</div>', read(path), re.S)]
+    assert cards and all("derived here" in card or re.search(r'derived in <a href="[^"]*">chapter ', card) for card in cards if "derived" in card)
