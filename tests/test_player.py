@@ -464,8 +464,8 @@ def test_names_are_unique_in_every_notebook():
 
 
 def test_scripts_are_small():
-    """The player with what all figures share, their address and the binding of units among it: at most 16.5 kB."""
-    assert sum((ROOT / "capacity/pictures/static" / name).stat().st_size for name in ("cx.js", "player.js")) <= 16_500
+    """The player with what all figures share, their address and the binding of units among it: at most 17 kB."""
+    assert sum((ROOT / "capacity/pictures/static" / name).stat().st_size for name in ("cx.js", "player.js")) <= 17_000
 
 
 # --- with a kernel
@@ -660,10 +660,10 @@ def test_text_in_cells_stands_out(page, theme, paper):
     """WCAG's contrast of the text in a cell with what is painted below it."""
     page.evaluate("([t, p]) => { document.documentElement.dataset.theme = t; document.documentElement.style.color = t === 'dark' ? '#ddd' : '#111'; }",
                   [theme, 0])
-    *stripes, ink = page.locator("#halving").evaluate("""f => { f.cx.go(6); const fills = [...f.querySelectorAll('rect[fill-opacity]')];
+    *stripes, ink = page.locator("#halving").evaluate("""f => { f.cx.go(6); const fills = [...f.querySelectorAll('path[fill-opacity]')];
         return [...new Set(fills.map(e => getComputedStyle(e).fill)), getComputedStyle(f.querySelector('svg')).color]; }""")
     assert len(stripes) == 4 and min(contrast(rgb(ink), .45*rgb(s) + .55*np.array(paper)) for s in stripes) > 4.5
-    full, dark = page.locator("#tree").evaluate("""f => { f.cx.go(3); return ['rect[fill]:not([fill-opacity]):not([fill=none])', 'text[aria-hidden]']
+    full, dark = page.locator("#tree").evaluate("""f => { f.cx.go(3); return ['path[fill*=memory]', 'text[aria-hidden]']
         .map(q => getComputedStyle(f.querySelector(q)).fill); }""")
     assert contrast(rgb(dark), rgb(full)) > 4.5
     page.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")

@@ -450,13 +450,14 @@ def grid_and_arrows(S, k, W):
         changes = list(zip(s["cells"][::3], s["cells"][1::3], s["cells"][2::3]))
         now |= {(r, j): state for r, j, state in changes}
         new = {(r, j) for r, j, _ in changes}
+    fills, under = {}, len(out)
     for j in range(B):
         y = y0 + high*j
         out.append(Text(x0 - 8, y + high/2 + 4, names[j], "end", opacity=.8))
         for r in range(P):
             ranks, texts = S["states"][now.get((r, j), 0)]
             x, w = left(r) + 1, step - 2
-            out += filled(ranks, texts, P, x, y + 1, w, high - 2)
+            fill(fills, ranks, texts, P, x, y + 1, w, high - 2)
             mark = dict(weight=2.2) if texts else dict(dash="3 3")               # new, or given away
             mark = dict(line_opacity=.4) if k == 0 or (r, j) not in new else mark
             out.append(Rect(x, y + 1, w, high - 2, line="other", **mark))
@@ -469,6 +470,7 @@ def grid_and_arrows(S, k, W):
                 together = n and ranks[-1] - ranks[0] == n - 1 and width(text) < w*n/P
                 at = ranks[0] + ranks[-1] + 1 if together else P
                 out.append(Text(x + w*at/P/2, y + high/2 + 4, text, "middle", **strong))
+    out[under:under] = [Path(d, role, opacity=1 if role == "memory" else .45) for role, d in fills.items()]
     arcs, heads, labels, boxes = [], [], [], []
     thin = list({(a, b, link): (a, b, "", link) for a, b, _, link in every}.values())       # at the start, all there will be
     for a, b, label, link in S["steps"][k]["arrows"] if k else thin:
@@ -487,11 +489,11 @@ def grid_and_arrows(S, k, W):
     return out, arcs + heads + labels, y1 + (down + 16 if down else 6)
 
 
-def filled(ranks, texts, P, x, y, w, h):
-    """What fills a cell: a stripe for each part of a sum, in the color of its rank; else one color."""
-    if not ranks:
-        return [Rect(x, y, w, h, "memory")] if texts else []
-    return [Rect(x + w*r/P, y, w/P, h, f"rank{r % 4}", opacity=.45) for r in ranks]
+def fill(paths, ranks, texts, P, x, y, w, h):
+    """Adds to the path of each role what fills a cell: a stripe for each part of a sum, of the color of its rank."""
+    for role, a, b in [(f"rank{r % 4}", r, r + 1) for r in ranks] or [("memory", 0, P)]*bool(texts):
+        left = f"{x + w*a/P:.1f}"
+        paths[role] = paths.get(role, "") + f"M{left} {y:.1f}H{x + w*b/P:.1f}V{y + h:.1f}H{left}Z"
 
 
 def steps_side_by_side(S):

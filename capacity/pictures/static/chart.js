@@ -105,7 +105,7 @@ addEventListener("DOMContentLoaded", () => {
       if (!g.querySelector(".cx-edge")) {
         const { x, width: w } = g.getBBox(), edge = side < 0 ? x + w + 7 : x - 10;
         g.insertAdjacentHTML("afterbegin", paint([rect(side < 0 ? -9 : edge, 27, (side < 0 ? edge : w) + 19, high, { fill: "paper" }),
-          group([1, 2, 3, 4, 5].map((n) => rect(edge - side*4*n - (side < 0 ? 0 : 0), 27, 4, high - 60, { fill: "paper", opacity: 1 - n/6 })), { name: "cx-edge" })]));
+          group([1, 2, 3, 4, 5].map((n) => rect(edge - side*4*n - (side < 0 ? 4 : 0), 27, 4, high - 60, { fill: "paper", opacity: 1 - n/6 })), { name: "cx-edge" })]));
       }
       g.style.translate = moved + "px";
       g.querySelector(".cx-edge").style.display = hidden > 1 ? "" : "none";

@@ -26,13 +26,13 @@ addEventListener("DOMContentLoaded", () => {
       out.push(rect(left(r) - 2, y0 - 22, w + 4, y1 - y0 + 25, { line: "idle", radius: 4 }));
       if (width(name) < w) out.push(text(left(r) + w/2, y0 - 26, name, "middle", soft));
     }
-    const [now, fresh] = held(S, k);
+    const [now, fresh] = held(S, k), fills = {}, under = out.length;
     for (const j of rows) {
       const y = y0 + high*j;
       out.push(text(x0 - 8, y + high/2 + 4, names[j], "end", soft));
       for (let r = 0; r < P; r++) {
         const [ranks, texts] = S.states[now[[r, j]] || 0], x = left(r) + 1, w = step - 2, n = ranks.length;
-        out.push(...filled(ranks, texts, P, x, y + 1, w, high - 2));
+        fill(fills, ranks, texts, P, x, y + 1, w, high - 2);
         const mark = !fresh[[r, j]] ? { line_opacity: .4 } : texts.length ? { weight: 2.2 } : { dash: "3 3" };
         out.push(rect(x, y + 1, w, high - 2, { line: "other", ...mark }));
         if (mark.weight) out.push(path(`M${fixed(x + w - 8)} ${fixed(y + 1)}h8v8Z`, { fill: "other" }));
@@ -42,6 +42,7 @@ addEventListener("DOMContentLoaded", () => {
         out.push(text(x + w*at/P/2, y + high/2 + 4, said, "middle", n ? { halo: true, bold: n === P } : { color: "on:memory", bold: true, spoken: false }));
       }
     }
+    out.splice(under, 0, ...stripes(fills));
     const arcs = [], heads = [], labels = [], boxes = [], thin = {};
     for (const [a, b, , link] of every) thin[[a, b, link]] = [a, b, "", link];              // at the start, all there will be
     for (const [a, b, label, link] of k ? S.steps[k].arrows : Object.values(thin)) {
@@ -67,17 +68,22 @@ addEventListener("DOMContentLoaded", () => {
     }
     return [now, fresh];
   }
-  function filled(ranks, texts, P, x, y, w, h) {
-    if (!ranks.length) return texts.length ? [rect(x, y, w, h, { fill: "memory" })] : [];
-    return ranks.map((r) => rect(x + w*r/P, y, w/P, h, { fill: "rank" + r%4, opacity: .45 }));
+  function fill(paths, ranks, texts, P, x, y, w, h) {
+    const parts = ranks.length ? ranks.map((r) => ["rank" + r%4, r, r + 1]) : texts.length ? [["memory", 0, P]] : [];
+    for (const [role, a, b] of parts) {
+      const left = fixed(x + w*a/P);
+      paths[role] = (paths[role] || "") + `M${left} ${fixed(y)}H${fixed(x + w*b/P)}V${fixed(y + h)}H${left}Z`;
+    }
   }
+  const stripes = (paths) => Object.entries(paths).map(([role, d]) => path(d, { fill: role, opacity: role === "memory" ? 1 : .45 }));
 
   // ---- what a rank sends travels along its arrow: a cell in small, from before the step
   function travel(S, k, g) {
     const [before] = held(S, k - 1), w = 30, h = 15;
     S.steps[k].arrows.forEach(([a, , label], i) => {
-      const [ranks, texts] = S.states[before[[a, parseInt(label) || 0]] || 0];
-      g.insertAdjacentHTML("beforeend", paint([group([rect(-w/2, -h/2, w, h, { fill: "paper" }), ...filled(ranks, texts, S.P, -w/2, -h/2, w, h),
+      const [ranks, texts] = S.states[before[[a, parseInt(label) || 0]] || 0], fills = {};
+      fill(fills, ranks, texts, S.P, -w/2, -h/2, w, h);
+      g.insertAdjacentHTML("beforeend", paint([group([rect(-w/2, -h/2, w, h, { fill: "paper" }), ...stripes(fills),
         rect(-w/2, -h/2, w, h, { line: "other", weight: 1.5 })], { name: "cx-block" })]));
       const block = g.lastChild;
       block.style.offset = `path("${g.children[i].getAttribute("d")}") 0deg`;
