@@ -188,7 +188,7 @@ def _labels(axis):
 
 def _touch(texts):
     """Whether two of the visible words overlap."""
-    boxes = [t.get_window_extent() for t in texts if t.get_visible() and t.get_text().strip()]
+    boxes = [mpl.text.Text.get_window_extent(t) for t in texts if t.get_visible() and t.get_text().strip()]   # without its arrow
     return any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
 
 
