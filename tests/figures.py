@@ -43,15 +43,21 @@ def assets():
 
 
 @contextlib.contextmanager
-def opened(folder, figures, prepare=lambda tab: None):
-    """A page of nothing but these figures in Chromium, its complaints in `errors`. prepare(tab): before it loads."""
+def browser_page():
+    """An empty page in Chromium; skipped without one, failed where CI is set."""
     if not browser.find():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
+    with browser.chromium() as chromium:
+        yield chromium.new_page(viewport={"width": 1280, "height": 900})
+
+
+@contextlib.contextmanager
+def opened(folder, figures, prepare=lambda tab: None):
+    """A page of nothing but these figures in Chromium, its complaints in `errors`. prepare(tab): before it loads."""
     path, shown = folder/"page.html", "\n".join(figure.to_html() for figure in figures)
     path.write_text(f"""<!doctype html><html data-theme="light"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
         {assets()}<body style="max-width: 46rem; font-family: sans-serif">{shown}</body></html>""", encoding="utf-8")
-    with browser.chromium() as chromium:
-        tab = chromium.new_page(viewport={"width": 1280, "height": 900})
+    with browser_page() as tab:
         tab.errors = []
         tab.on("pageerror", lambda e: tab.errors.append(str(e)))
         tab.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)

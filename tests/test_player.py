@@ -1,4 +1,6 @@
 """Players: the picture is the run, JavaScript and Python draw the same, keys work, bad input is refused by name."""
+import functools
+import gzip
 import html
 import json
 import operator
@@ -17,9 +19,9 @@ import execute
 import javascript
 from capacity import stepper
 from capacity.pictures.shapes import width
-from capacity.witness.collectives import (binomial_broadcast, binomial_scatter, bruck_all_gather, chain_broadcast, halving_doubling_all_reduce,
-                                 hierarchical_all_reduce, recursive_doubling_all_reduce, ring_all_gather, ring_all_reduce)
-from capacity.witness.spmd import Link, run, two_level
+from capacity.witness.collectives import (binomial_broadcast, binomial_scatter, bruck_all_gather, chain_broadcast, double_tree_all_reduce,
+                                 halving_doubling_all_reduce, hierarchical_all_reduce, recursive_doubling_all_reduce, ring_all_gather, ring_all_reduce)
+from capacity.witness.spmd import Link, ProgramError, run, two_level
 from figures import ROOT, alike, contrast, one_answer, opened, rgb
 
 
@@ -75,6 +77,22 @@ def make(name):
     return stepper(name, recorded, title=f'The "{name}" & <its>\' steps', **options)
 
 
+def whole(P):
+    return [frozenset({r}) for r in range(P)]
+
+
+CHOICES = {
+    "ring": lambda P: run(ring_all_reduce, parts(P), operator.or_),
+    "doubling": lambda P: run(recursive_doubling_all_reduce, whole(P), operator.or_),
+    "two trees": lambda P: run(double_tree_all_reduce, parts(P, 4), operator.or_),
+}
+
+
+@functools.cache
+def choice():
+    return stepper("choice", CHOICES, ranks=[4, 6], title="One's own choice")
+
+
 each_run = pytest.mark.parametrize("name", RUNS)
 
 
@@ -109,16 +127,15 @@ def test_every_cell_is_what_the_rank_said_last(name):
     S = make(name).spec()
     for k in range(int(recorded.rounds) + 1):
         last = {r: state for at, r, state in recorded.holdings if at <= k}
-        for (r, j), (stripes, texts) in shown(S, k).items():
+        for (r, j), (ranks, texts) in shown(S, k).items():
             entry = options.get("holds", lambda state: state)(last[r])[j]
-            inside = [r for a, b in zip(stripes[::2], stripes[1::2]) for r in range(a, b)]
             if entry is None:
-                assert (stripes, texts) == ([], [])
+                assert (ranks, texts) == ([], [])
             elif isinstance(entry, frozenset):
-                assert sorted(entry) == inside
+                assert sorted(entry) == ranks
                 assert texts[0] == ("all" if len(entry) == S["P"] else "+".join(map(str, sorted(entry))))
             else:
-                assert inside == list(range(S["P"])) and texts == [f"{entry:g}" if isinstance(entry, float) else str(entry)]
+                assert ranks == [] and texts == [f"{entry:g}" if isinstance(entry, float) else str(entry)]
 
 
 @pytest.mark.parametrize("name", ["ring", "halving", "nodes", "sixteen"])
@@ -354,6 +371,63 @@ def test_the_function_wins_over_its_module():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "True True\n"
 
 
+# --- a choice of algorithm and ranks
+
+def test_every_choice_is_a_run_or_the_reason_of_its_program():
+    E, S = choice(), choice().spec()
+    assert (S["algorithms"], S["ranks"], S["others"][0]) == (list(CHOICES), [4, 6], None)
+    for (name, P), other in zip(E.runs, S["others"]):
+        if (name, P) == ("doubling", 6):
+            assert other == E.runs[name, P] == "Doubling does not run: P = 6 ranks; allowed: a power of two."
+            continue
+        alone = stepper("choice", CHOICES[name](P), title="One's own choice")
+        got = {k: (other or S)[k] for k in alone.spec()}
+        assert got["says"][1:] == alone.spec()["says"][1:] and got | {"says": 0} == alone.spec() | {"says": 0}
+        assert other is None or other["table"] in alone.table()
+        assert all(texts == ["all"] for _, texts in shown(got, alone.last).values()), (name, P)
+
+
+@pytest.mark.parametrize("key, cost", [
+    (("ring", 6), "Start: 0 of 36 cells are complete. 10 rounds; no rank sends more than 10/6 of its vector."),
+    (("doubling", 4), "Start: 0 of 4 ranks hold the whole sum. 2 rounds; no rank sends more than 2 whole vectors."),
+])
+def test_the_start_of_a_choice_says_what_it_costs(key, cost):
+    assert choice().priced(*key)["says"][0] == cost
+
+
+def test_data_of_a_choice_are_small():
+    """Six runs: at most 6 kB as a server sends them."""
+    assert len(gzip.compress(choice().to_html().encode())) < 6_000
+
+
+@pytest.mark.parametrize("programs, ranks, said", [
+    (GOOD, [4], "run is <run of 3 ranks.*allowed, beside ranks: {algorithm"),
+    ({}, [4], "run is {}"),
+    ({"ring": 3}, [4], "run is {'ring': 3}"),
+    (CHOICES, [], r"ranks is \[\]; allowed: a list"),
+    (CHOICES, 4, "ranks is 4"),
+    (CHOICES, [True], r"ranks is \[True\]"),
+    ({"x": CHOICES["doubling"]}, [6, 4], "X does not run: P = 6 ranks; allowed: a power of two.  Allowed: a run of the first"),
+])
+def test_a_bad_choice_is_refused_by_name(programs, ranks, said):
+    with pytest.raises(ValueError, match=said):
+        stepper("bad", programs, ranks=ranks, title="t")
+
+
+def test_a_program_that_fails_for_another_reason_is_not_hidden():
+    with pytest.raises(ProgramError, match="ZeroDivisionError"):
+        stepper("bad", {"x": lambda P: run(lambda comm, x: 1/0, [0]*P)}, ranks=[4], title="t")
+
+
+def test_the_widget_of_a_choice_follows_it():
+    box = choice().widget()
+    algorithm, ranks, shown = box.children
+    algorithm.value, ranks.value = "two trees", 6
+    assert choice().runs["two trees", 6].svg(0) in shown.children[0].children[2].value
+    algorithm.value = "doubling"
+    assert shown.children[0].value == "Doubling does not run: P = 6 ranks; allowed: a power of two."
+
+
 # --- files
 
 @each_run
@@ -390,8 +464,8 @@ def test_names_are_unique_in_every_notebook():
 
 
 def test_scripts_are_small():
-    """The player with what all figures share, their address and the binding of units among it: at most 13.2 kB."""
-    assert sum((ROOT / "capacity/pictures/static" / name).stat().st_size for name in ("cx.js", "player.js")) <= 13_200
+    """The player with what all figures share, their address and the binding of units among it: at most 17 kB."""
+    assert sum((ROOT / "capacity/pictures/static" / name).stat().st_size for name in ("cx.js", "player.js")) <= 17_000
 
 
 # --- with a kernel
@@ -411,7 +485,7 @@ def test_the_widget_shows_a_step():
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    with opened(tmp_path_factory.mktemp("page"), map(make, RUNS), prepare=lambda tab: tab.clock.install()) as tab:
+    with opened(tmp_path_factory.mktemp("page"), [*map(make, RUNS), choice()], prepare=lambda tab: tab.clock.install()) as tab:
         yield tab
 
 
@@ -427,7 +501,7 @@ def step_of(figure):
 
 def test_page_draws_all_players_without_an_error(page):
     assert page.errors == []
-    assert page.locator("figure.cx-stepper .cx-picture svg[role=img]").count() == len(RUNS)
+    assert page.locator("figure.cx-stepper .cx-picture svg[role=img]").count() == len(RUNS) + 1
 
 
 @pytest.mark.parametrize("where", ["slider", "button"])
@@ -510,6 +584,55 @@ def test_the_table_is_at_hand(page):
     figure.locator("summary").click()
 
 
+def test_picture_sentence_and_table_follow_the_choice(page):
+    figure, E = page.locator("#choice"), choice()
+    pick = lambda of, what: figure.get_by_role("group", name=of).get_by_label(str(what), exact=True).check(force=True)
+    for name, P in [*list(E.runs)[1:], ("ring", 4)]:
+        pick("algorithm", name)
+        pick("ranks", P)
+        there = E.runs[name, P]
+        if isinstance(there, str):
+            assert figure.inner_text().splitlines()[-1] == there and not figure.locator("svg").is_visible()
+            continue
+        assert step_of(figure) == 0 and figure.locator("[aria-live]").inner_text() == E.priced(name, P)["says"][0]
+        assert figure.locator("table").evaluate("t => t.outerHTML") == there.table()
+        figure.get_by_role("button", name="Last").click()
+        assert step_of(figure) == there.last and figure.locator("[aria-live]").inner_text() == there.says(there.last)
+    page.keyboard.press("Home")
+    assert step_of(figure) == 0
+
+
+def test_arrows_move_through_the_choices_and_not_the_steps(page):
+    figure = page.locator("#choice")
+    figure.get_by_label("ring", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    assert figure.get_by_label("doubling", exact=True).is_checked() and step_of(figure) == 0
+    page.keyboard.press("ArrowLeft")
+
+
+def test_blocks_travel_along_their_arrows_only_forward_and_only_by_a_step(page):
+    figure = page.locator("#ring")
+    blocks = """f => [...f.querySelectorAll('.cx-block')].map(b => { const { duration, iterations } = b.getAnimations()[0].effect.getTiming();
+        const of = (at) => { b.getAnimations()[0].currentTime = at; const { x, y, width, height } = b.getBoundingClientRect(); return [x + width/2, y + height/2]; };
+        return [...of(0), ...of(duration - .01), duration, iterations]; })"""
+    ends = """f => [...f.querySelectorAll('.cx-arrows > path[stroke]')].map(p => { const m = p.getScreenCTM(), n = p.getTotalLength();
+        return [0, n].flatMap(s => { const { x, y } = p.getPointAtLength(s).matrixTransform(m); return [x, y]; }); })"""
+    figure.evaluate("f => f.cx.go(0)")
+    assert figure.evaluate(blocks) == []
+    figure.get_by_role("button", name="Next").click()
+    got = np.array(figure.evaluate(blocks))
+    np.testing.assert_allclose(got[:, :4], figure.evaluate(ends), atol=2.5)
+    assert set(got[:, 4]) == {220} and set(got[:, 5]) == {1}
+    figure.get_by_role("button", name="Back").click()
+    assert figure.evaluate(blocks) == []
+    figure.get_by_label("step", exact=True).fill("1")        # dragged
+    assert step_of(figure) == 1 and figure.evaluate(blocks) == []
+    page.emulate_media(reduced_motion="reduce")
+    figure.get_by_role("button", name="Next").click()
+    assert step_of(figure) == 2 and figure.evaluate(blocks) == []
+    page.emulate_media(reduced_motion="no-preference")
+
+
 def test_nothing_moves_for_who_wants_that(page):
     def animation():
         return page.locator("#ring .cx-arrows").evaluate("g => getComputedStyle(g).animationName")
@@ -537,11 +660,12 @@ def test_text_in_cells_stands_out(page, theme, paper):
     """WCAG's contrast of the text in a cell with what is painted below it."""
     page.evaluate("([t, p]) => { document.documentElement.dataset.theme = t; document.documentElement.style.color = t === 'dark' ? '#ddd' : '#111'; }",
                   [theme, 0])
-    css = page.locator("#halving").evaluate("""f => { const of = (k, q, a) => { f.cx.go(k); return getComputedStyle(f.querySelector(q))[a]; };
-        return [of(1, 'rect[fill-opacity]', 'fill'), of(4, 'rect[fill]:not([fill-opacity]):not([fill=none])', 'fill'),
-                of(1, 'svg', 'color'), of(4, 'text[aria-hidden]', 'fill')]; }""")
-    stripe, full, ink, dark = map(rgb, css)
-    assert contrast(ink, .45*stripe + .55*np.array(paper)) > 4.5 and contrast(dark, full) > 4.5
+    *stripes, ink = page.locator("#halving").evaluate("""f => { f.cx.go(6); const fills = [...f.querySelectorAll('path[fill-opacity]')];
+        return [...new Set(fills.map(e => getComputedStyle(e).fill)), getComputedStyle(f.querySelector('svg')).color]; }""")
+    assert len(stripes) == 4 and min(contrast(rgb(ink), .45*rgb(s) + .55*np.array(paper)) for s in stripes) > 4.5
+    full, dark = page.locator("#tree").evaluate("""f => { f.cx.go(3); return ['path[fill*=memory]', 'text[aria-hidden]']
+        .map(q => getComputedStyle(f.querySelector(q)).fill); }""")
+    assert contrast(rgb(dark), rgb(full)) > 4.5
     page.evaluate("() => { document.documentElement.dataset.theme = 'light'; }")
 
 
@@ -550,4 +674,4 @@ def test_redraw_is_fast(page):
     median = page.evaluate("""() => { const f = document.querySelector('#halving'), t = [];
         for (let i = 0; i < 60; i++) { const a = performance.now(); f.cx.go(i % 7); t.push(performance.now() - a); }
         return t.sort((a, b) => a - b)[30]; }""")
-    assert median < 16
+    assert median < 6

@@ -128,10 +128,30 @@ def test_a_narrow_figure_is_laid_out_anew():
 
 
 def test_a_figure_whose_words_would_touch_has_no_narrow_form():
-    fig, axes = plt.subplots(1, 4, figsize=(12, 3))
-    for ax in axes:
-        ax.set(xlabel="a long label under each", title="and a title")
+    fig, ax = plt.subplots()
+    for k in (0, .01):
+        ax.annotate("one word on another", (k, k))
     assert squeezed(fig) == "" and "cx-narrow" not in inline(fig)
+
+
+def test_panels_side_by_side_are_stacked_in_a_narrow_figure_and_go_back():
+    fig, axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True)
+    for k, ax in enumerate(axes):
+        ax.set(xlabel="a label under each", title=f"panel {k}")
+    before = [ax.get_position().bounds for ax in axes]
+    root = ElementTree.fromstring(squeezed(fig))
+    at = [[float(v) for v in re.findall(r"-?[\d.]+", t.get("transform"))][-2:] if t.get("transform") else [float(t.get("x")), float(t.get("y"))]
+          for t in root.iter("text") if (t.text or "").startswith("panel")]
+    assert len(at) == 3 and at[0][1] < at[1][1] < at[2][1] and max(x for x, _ in at) - min(x for x, _ in at) < 1
+    assert [ax.get_position().bounds for ax in axes] == before and not axes[1].yaxis.get_tick_params()["labelleft"]
+
+
+def test_words_are_as_large_as_they_have_room_for():
+    fig, ax = plt.subplots()
+    ax.annotate("a word", (0, 0))
+    ax.annotate("another one", (.14, 0))
+    sizes = {float(s) for s in re.findall(r"font-size:([\d.]+)px", squeezed(fig))}
+    assert max(sizes) == 8.25
 
 
 def test_labels_of_an_older_layout_do_not_touch():

@@ -19,13 +19,10 @@ import reading
 import toolkit
 from docutils import nodes
 from docutils.statemachine import StringList
-<<<<<<< HEAD
+from fontTools import subset
 from pybtex.backends import plaintext
 from pybtex.plugin import register_plugin
-=======
-from fontTools import subset
 from sphinx import addnodes
->>>>>>> nav
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
@@ -444,23 +441,17 @@ def without_mathjax(context, body):
 
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
-<<<<<<< HEAD
     context["toctree"] = sidebar(app, name)
     body = context.get("body")
-    if not body:
-        return
-    without_mathjax(context, body)
-    body = exercises(app, name, cards(app, name, body))
-=======
+    if body:
+        without_mathjax(context, body)
     if any("mathjax/" in str(script.filename) for script in context["script_files"]):             # its parts at once, not one after another
         context["metatags"] = context.get("metatags", "") + "".join(
             f'<link rel="preload" as="script" href="{context["pathto"](f"_static/mathjax/{part}.js", 1)}" />\n'
             for part in app.config.mathjax3_config["loader"]["load"])
-    body = context.get("body")
     if not body:
         return
     body = re.sub(r"<th\b[^>]*>(?:<p></p>)?\s*</th>", "<td></td>", exercises(app, name, cards(app, name, body)))     # heads nothing
->>>>>>> nav
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

@@ -41,7 +41,8 @@ def gantt(timeline, *, title=None, ax=None):
     ax        matplotlib's Axes to draw on, which are then returned; ax.legend() names the colours.  None: a picture
               with a legend, SVG in the page and PNG on paper
     Forward is blue, backward and the input's gradient amber, the weights' gradient pink; later chunks, or the second
-    direction, are paler.  What runs overlapped lies one above the other.  A number is a micro-batch; white is idle.
+    direction, are paler.  What runs overlapped lies one above the other.  A number is a micro-batch, where all
+    bars have room for theirs; white is idle.
     Raises ValueError for what is no timeline, or one of symbols.
     """
     if not all(hasattr(timeline, a) for a in ("schedule", "start", "end", "makespan")):
@@ -319,7 +320,7 @@ SAID = ["{6} on {7} devices, {8} micro-batches: makespan {0}, {1} idle, peak act
         "<p>Makespan: <strong>{0}</strong>; the longest span of a device: <strong>{3}</strong>.</p>"
         "<p>Idle: <strong>{1}</strong> of the total time, or <strong>{2}</strong> of the ideal time.</p>"
         "<p>Peak activations by device: {5}; at most <strong>{4}</strong>.</p>"]
-KEY = ("A number is a micro-batch; paler: later chunks, or the second direction; empty: idle. An activation is that of "
+KEY = ("A number, where all bars have room, is a micro-batch; paler: later chunks, or the second direction; empty: idle. An activation is that of "
        "one micro-batch on one device.")
 
 
@@ -446,7 +447,7 @@ def picture(rows, tone, D, W, label):
     head, y = legend(kinds(rows), W)
     y0 = y + 22
     y1 = y0 + high*p
-    out = [*head, Text(x1 + 10, y0 - 7, "peak activations" if wide else "peak", opacity=.8)]
+    out, left, right = head, [], [Text(x1 + 10, y0 - 7, "peak activations" if wide else "peak", opacity=.8)]
     step, t = nice_step(0, D["makespan"], max(4, (x1 - x0)//60), ""), 0
     while t*step <= D["makespan"]*(1 + 1e-9):
         x = x0 + scale*t*step
@@ -455,18 +456,21 @@ def picture(rows, tone, D, W, label):
     out.append(Text((x0 + x1)/2, y1 + 36, "time", "middle", opacity=.8))
     for d, peak in enumerate(D["peaks"]):
         y, bar = y0 + high*d, most*peak/D["top"]
-        out += [Text(x0 - 8, y + high/2 + 4, f"device {d}" if wide else str(d), "end"),
-                Rect(x0, y + 1, x1 - x0, high - 2, line="idle", line_opacity=.5),
-                Rect(x1 + 10, y + high/2 - 5, bar, 10, "memory"), Text(x1 + 14 + bar, y + high/2 + 4, number(peak))]
+        out.append(Rect(x0, y + 1, x1 - x0, high - 2, line="idle", line_opacity=.5))
+        left.append(Text(x0 - 8, y + high/2 + 4, f"device {d}" if wide else str(d), "end"))
+        right += [Rect(x1 + 10, y + high/2 - 5, bar, 10, "memory"), Text(x1 + 14 + bar, y + high/2 + 4, number(peak))]
     paths, labels = operations(D["bars"], tone, x0, scale, y0, high)
     weight = .5 if x1 - x0 < 8*long else 1
     out.append(Group([path._replace(line="paper", weight=weight) for path in paths], name="cx-ops"))
-    return [*out, *labels], W, y1 + 44, label
+    return [*out, *labels, Group(left, name="cx-left"), Group(right, name="cx-right")], W, y1 + 44, label
 
 
 def operations(bars, tone, x0, scale, y0, high):
-    """(a Path for each role and tone, the numbers of micro-batches that have room); a row is `high` pixels."""
-    paths, labels = {}, []
+    """(a Path for each role and tone, the numbers of micro-batches if all have room); a row is `high` pixels.
+
+    A row where some bars are numbered and others are not looks unfinished, and one counts in vain.
+    """
+    paths, labels, roomy = {}, [], True
     for d, done in enumerate(bars):
         for start, end, slot in done:
             x, z, h = x0 + scale*start, x0 + scale*end, (high - 2)/len(slot)
@@ -474,10 +478,11 @@ def operations(bars, tone, x0, scale, y0, high):
                 y, pale = y0 + high*d + 1 + h*n, tone[d][s]
                 key = ROLES[kind], pale
                 paths[key] = paths.get(key, "") + f"M{x:.1f} {y:.1f}H{z:.1f}V{y + h:.1f}H{x:.1f}Z"
-                if h >= 12 and width(str(j)) + 2 < z - x:
+                if end > start:
+                    roomy = roomy and h >= 12 and width(str(j)) + 2 < z - x
                     color = "other" if pale else f"on:{ROLES[kind]}"
                     labels.append(Text((x + z)/2, y + h/2 + 4, str(j), "middle", color, size=11, spoken=False))
-    return [Path(d, role, opacity=PALE[pale]) for (role, pale), d in paths.items()], labels
+    return [Path(d, role, opacity=PALE[pale]) for (role, pale), d in paths.items()], labels if roomy else []
 
 
 # ---- on matplotlib's Axes -------------------------------------------------------------------------

@@ -8,6 +8,11 @@
     ring = run(ring_all_reduce, inputs, operator.or_)
     stepper("ring", ring, title="A block travels once around to be summed and once to be told")
 
+The reader chooses, if there are several: of each algorithm its runs, one for each number of ranks.
+
+    several = {"ring": lambda P: run(ring_all_reduce, ...), "Bruck": lambda P: run(bruck_all_reduce, ...)}
+    stepper("all-reduces", several, ranks=[4, 6, 8], title="Few rounds or few bytes, step by step")
+
 A step is a round of the run.  Everything comes from `run.messages` and from what the ranks said with
 `comm.holds(state)`: a list of one entry per block, which is None (nothing), a set of ranks (the parts summed in it),
 a number or a short text.  The tag of a message is the number of its block, or a tuple of them.
@@ -21,6 +26,7 @@ import json
 import math
 from numbers import Integral, Number
 
+from ..witness.spmd import ProgramError
 from .shapes import Group, Path, Rect, Text, legend, width, wrapped
 from .svg import LAB, attribute, frame, slug
 
@@ -29,7 +35,7 @@ DASHES = ["", "7 4", "2 3", "9 3 2 3"]  # of the links
 BEAT = 1500                             # milliseconds from step to step while it plays
 
 
-def stepper(name, run, *, title, block="block", group=None, holds=None):
+def stepper(name, run, *, title, block="block", group=None, holds=None, ranks=None):
     """A player of a run: one column per rank, one row per block, an arrow per message.
 
     name   slug, unique on its page: lower case, digits, hyphens
@@ -38,10 +44,13 @@ def stepper(name, run, *, title, block="block", group=None, holds=None):
     block  the word for a row: "segment"
     group  G: ranks 0 to G-1 share a node, G to 2G-1 the next
     holds  function(state) -> list of entries, where states are something else
+    ranks  numbers to choose from; run is then {algorithm: function(P) -> Run}.  A program that refuses a P, as all do
+           with a ValueError, is shown with its reason; the first algorithm on the first number is shown first
     Raises ValueError naming what is wrong: no holdings, states of different lengths, an entry that is no set of
     ranks, number or text, too many ranks or blocks, an empty title.
     """
-    return Stepper(name, run, title, block, group, holds)
+    how = title, block, group, holds
+    return Stepper(name, run, *how) if ranks is None else Choice(name, run, ranks, how)
 
 
 class Stepper:
@@ -98,22 +107,21 @@ class Stepper:
         return frames
 
     def _cell(self, entry, where):
-        """(stripes, texts): the parts of 0..P it fills, (from, to, from, to, ...), and what it says, longest first."""
+        """(ranks, texts): whose parts are summed in it, if it is a sum, and what it says, longest first."""
         ranks = isinstance(entry, (set, frozenset))
         if entry is None or ranks and not entry:
             return (), ()
         if ranks and all(_whole(r) and 0 <= r < self.P for r in entry):
-            entry = set(map(int, entry))
+            entry = tuple(sorted(map(int, entry)))
             if len(entry) == self.P:
-                return (0, self.P), ("all",)
-            runs = _runs(sorted(entry))
-            texts = "+".join(map(str, sorted(entry))), _ranges(runs, "+"), f"{len(entry)}/{self.P}"
-            return tuple(e for a, b in runs for e in (a, b + 1)), tuple(dict.fromkeys(texts))
+                return entry, ("all",)
+            texts = "+".join(map(str, entry)), _ranges(_runs(entry), "+"), f"{len(entry)}/{self.P}"
+            return entry, tuple(dict.fromkeys(texts))
         text = f"{entry:g}" if isinstance(entry, float) else str(entry) if isinstance(entry, (str, Number)) else ""
         if not 1 <= len(text) <= LETTERS:
             raise ValueError(f"{self.name}: {where} is {entry!r}; allowed: None, a set of ranks 0 to {self.P - 1}, "
                              f"a number, or a text of 1 to {LETTERS} letters")
-        return (0, self.P), (text,)
+        return (), (text,)
 
     def _changed(self, k):
         """(rank, block, cell) of what is other than before step k; at the start, what is not empty."""
@@ -127,7 +135,7 @@ class Stepper:
         for m in self.messages[k]:
             blocks = m.tag if isinstance(m.tag, (tuple, list)) else (m.tag,)
             if m.tag is None and sum(o.to == m.to for o in self.messages[k]) == 1:
-                blocks = [j for r, j, (stripes, _) in self._changed(k) if r == m.to and stripes]
+                blocks = [j for r, j, (_, texts) in self._changed(k) if r == m.to and texts]
             known = all(_whole(j) and 0 <= j < self.B for j in blocks)
             arrows.setdefault((m.source, m.to, m.link), []).extend(map(int, blocks) if known else ())
         return {arrow: sorted(set(blocks)) for arrow, blocks in arrows.items()}
@@ -169,8 +177,8 @@ class Stepper:
 
     def says(self, k):
         """Step k as a sentence: who sends what to whom, and how many cells are full then."""
-        full = sum(cell[0] == (0, self.P) for row in self.frames[k] for cell in row)
-        sums = any(0 < len(c[1]) and c[0] != (0, self.P) for f in self.frames for row in f for c in row)
+        full = sum(_full(cell, self.P) for row in self.frames[k] for cell in row)
+        sums = any(c[1] and not _full(c, self.P) for f in self.frames for row in f for c in row)
         texts = {c[1][0] for f in self.frames for row in f for c in row if c[1]}
         if self.B == 1:
             what = "the whole sum" if sums else texts.pop() if len(texts) == 1 else "a value"
@@ -189,6 +197,11 @@ class Stepper:
 
     def table(self):
         """All steps as a table in HTML: messages and what changes."""
+        head = "".join(f'<th scope="col">{h}</th>' for h in ("step", "messages", "what ranks hold that is new"))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{self.rows()}</tbody></table>"
+
+    def rows(self):
+        """The body of that table."""
         rows = []
         for k, arrows in enumerate(self.steps):
             ranks = {}
@@ -202,21 +215,20 @@ class Stepper:
                 for link in self.links if any(a[2] == link for a in arrows))
             rows.append(f'<tr><th scope="row">{k or "start"}</th><td>{html.escape(over)}</td>'
                         f"<td>{html.escape(holds)}</td></tr>")
-        head = "".join(f'<th scope="col">{h}</th>' for h in ("step", "messages", "what ranks hold that is new"))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return "".join(rows)
 
     def key(self):
         """What the marks of the picture mean."""
-        sums = any(len(c[1]) > 1 for f in self.frames for row in f for c in row)
-        gone = any(not cell[0] for k in range(1, self.last + 1) for *_, cell in self._changed(k))
-        return ("A stripe for each rank whose part is in the sum. " if sums else "") + (
-            "Frame with a corner: new in this step" + ("; dashed frame: given away." if gone else "."))
+        sums = any(c[0] for f in self.frames for row in f for c in row)
+        gone = any(not cell[1] for k in range(1, self.last + 1) for *_, cell in self._changed(k))
+        return ("A stripe for each rank whose part is in the sum, in its place and color. " if sums else "") + (
+            "Thin lines at the start: who will send to whom. Frame with a corner: new in this step" + ("; dashed frame: given away." if gone else "."))
 
     # ---- the specification -----------------------------------------------------------------
     def spec(self):
         """The player as JSON: what player.js and picture() draw from.
 
-        states: [stripes, texts] of every kind of cell; steps: arrows [source, to, label, link] and the cells that
+        states: [ranks, texts] of every kind of cell; steps: arrows [source, to, label, link] and the cells that
         change, [rank, block, state, rank, block, state, ...]; says: a sentence a step.
         """
         kinds = {((), ()): 0}
@@ -246,9 +258,9 @@ class Stepper:
             raise ValueError(f"{self.name}: step = {step!r}; allowed: 0 to {self.last}")
         return frame(*picture(self._spec, step, width))
 
-    def to_html(self):
+    def to_html(self, spec=None):
         """The figure of the built book; readable as a table where no script runs."""
-        return (f'<figure class="cx-stepper" id="{self.name}" data-spec=\'{attribute(self._spec)}\'>\n'
+        return (f'<figure class="cx-stepper" id="{self.name}" data-spec=\'{attribute(spec or self._spec)}\'>\n'
                 f"<figcaption>{html.escape(self.title)}</figcaption>\n{self.table()}\n</figure>")
 
     def png(self, dpi=144):
@@ -285,6 +297,92 @@ class Stepper:
 
     def __repr__(self):
         return f"stepper({self.name!r})"
+
+
+class Choice:
+    """Players of which the reader chooses one: .runs[algorithm, P] is a Stepper or the sentence why there is none."""
+
+    def __init__(self, name, programs, ranks, how):
+        self.name, self.title = name, how[0]
+        if not (isinstance(programs, dict) and programs and all(map(callable, programs.values()))):
+            raise ValueError(f"{name}: run is {programs!r}; allowed, beside ranks: {{algorithm: function(P) -> Run}}")
+        if not (isinstance(ranks, (list, tuple)) and ranks and all(map(_whole, ranks))):
+            raise ValueError(f"{name}: ranks is {ranks!r}; allowed: a list of numbers of ranks")
+        self.algorithms, self.ranks = list(programs), list(map(int, ranks))
+        self.runs = {(a, P): self._stepper(a, P, program, how) for a, program in programs.items() for P in self.ranks}
+        self.first = self.runs[self.algorithms[0], self.ranks[0]]
+        if isinstance(self.first, str):
+            raise ValueError(f"{name}: {self.first}  Allowed: a run of the first algorithm on the first number of ranks")
+
+    def _stepper(self, algorithm, P, program, how):
+        try:
+            return Stepper(self.name, program(P), *how)
+        except ProgramError as refused:
+            if not isinstance(refused.__cause__, ValueError):
+                raise
+            return f"{algorithm[0].upper()}{algorithm[1:]} does not run: {refused.__cause__}."
+
+    def cost(self, algorithm, P):
+        """Rounds, and what the busiest rank sends of its vector, as a sentence."""
+        E = self.runs[algorithm, P]
+        sent = [0]*P
+        for (a, _, _), blocks in (arrow for arrows in E.steps for arrow in arrows.items()):
+            sent[a] += len(blocks)
+        share = f"{max(sent)}/{E.B} of its vector" if E.B > 1 else f"{max(sent)} whole vectors"
+        return f"{E.last} rounds; no rank sends more than {share}."
+
+    def spec(self):
+        """That of the first, and `others` in the order of algorithms and ranks; its place there is null."""
+        specs = [E if isinstance(E, str) else self.priced(*key) for key, E in self.runs.items()]
+        others = [None] + [S if isinstance(S, str) else S | {"table": E.rows()}
+                           for S, E in list(zip(specs, self.runs.values()))[1:]]
+        return specs[0] | {"algorithms": self.algorithms, "ranks": self.ranks, "others": others}
+
+    def priced(self, algorithm, P):
+        """The specification of a run; at its start stands what it costs."""
+        S = self.runs[algorithm, P].spec()
+        return S | {"says": [f"{S['says'][0]} {self.cost(algorithm, P)}", *S["says"][1:]]}
+
+    def to_html(self):
+        """The figure of the built book; the first run as a table where no script runs."""
+        return self.first.to_html(self.spec())
+
+    def png(self, dpi=144):
+        """The first run for paper."""
+        return self.first.png(dpi)
+
+    def widget(self):
+        """Two choices above the player, which is made when it is asked for."""
+        import ipywidgets as W
+        of = [W.ToggleButtons(options=options, description=name, style={"button_width": "auto"})
+              for name, options in (("algorithm", self.algorithms), ("ranks", self.ranks))]
+        shown = W.VBox()
+
+        def redraw(_=None):
+            E = self.runs[of[0].value, of[1].value]
+            shown.children = [W.HTML(html.escape(E)) if isinstance(E, str) else E.widget()]
+        for choice in of:
+            choice.observe(redraw, "value")
+        redraw()
+        return W.VBox([*of, shown])
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        lines = [f"{a}, {P} ranks: " + (E if isinstance(E, str) else f"{E.last} rounds, {len(E.traces()['messages'])} messages")
+                 for (a, P), E in self.runs.items()]
+        data = {"text/plain": "\n".join([repr(self), *lines]), "text/html": self.to_html(),
+                "image/png": base64.b64encode(self.png()).decode()}
+        self._widget = self.widget()
+        view = self._widget._repr_mimebundle_()
+        return data | {k: v for k, v in view.items() if "widget-view" in k}
+
+    def __repr__(self):
+        return f"stepper({self.name!r})"
+
+
+def _full(cell, P):
+    """Whether a cell holds all there is: the sum over all ranks, or what is no sum."""
+    ranks, texts = cell
+    return bool(texts) and len(ranks) in (0, P)
 
 
 def _whole(n):
@@ -352,14 +450,14 @@ def grid_and_arrows(S, k, W):
         changes = list(zip(s["cells"][::3], s["cells"][1::3], s["cells"][2::3]))
         now |= {(r, j): state for r, j, state in changes}
         new = {(r, j) for r, j, _ in changes}
+    fills, under = {}, len(out)
     for j in range(B):
         y = y0 + high*j
         out.append(Text(x0 - 8, y + high/2 + 4, names[j], "end", opacity=.8))
         for r in range(P):
-            stripes, texts = S["states"][now.get((r, j), 0)]
-            x, w, full = left(r) + 1, step - 2, stripes == [0, P]
-            for a, b in zip(stripes[::2], stripes[1::2]):
-                out.append(Rect(x + w*a/P, y + 1, w*(b - a)/P, high - 2, "memory", opacity=1 if full else .45))
+            ranks, texts = S["states"][now.get((r, j), 0)]
+            x, w = left(r) + 1, step - 2
+            fill(fills, ranks, texts, P, x, y + 1, w, high - 2)
             mark = dict(weight=2.2) if texts else dict(dash="3 3")               # new, or given away
             mark = dict(line_opacity=.4) if k == 0 or (r, j) not in new else mark
             out.append(Rect(x, y + 1, w, high - 2, line="other", **mark))
@@ -367,22 +465,35 @@ def grid_and_arrows(S, k, W):
                 out.append(Path(f"M{x + w - 8:.1f} {y + 1:.1f}h8v8Z", "other"))
             text = next((t for t in texts if width(t) < w), "")
             if text:
-                strong = dict(color="on:memory", bold=True, spoken=False) if full else dict(halo=True)
-                at = sum(stripes) if len(stripes) == 2 and width(text) < w*(stripes[1] - stripes[0])/P else P
+                n = len(ranks)
+                strong = dict(halo=True, bold=n == P) if n else dict(color="on:memory", bold=True, spoken=False)
+                together = n and ranks[-1] - ranks[0] == n - 1 and width(text) < w*n/P
+                at = ranks[0] + ranks[-1] + 1 if together else P
                 out.append(Text(x + w*at/P/2, y + high/2 + 4, text, "middle", **strong))
+    out[under:under] = [Path(d, role, opacity=1 if role == "memory" else .45) for role, d in fills.items()]
     arcs, heads, labels, boxes = [], [], [], []
-    for a, b, label, link in S["steps"][k]["arrows"]:
+    thin = list({(a, b, link): (a, b, "", link) for a, b, _, link in every}.values())       # at the start, all there will be
+    for a, b, label, link in S["steps"][k]["arrows"] if k else thin:
         side = 1 if a < b else -1                       # to higher ranks above, to lower ranks below
         y, h = (tips, lift(a, b)) if side > 0 else (y1 + 4, -lift(a, b))
         u, v, c = left(a) + step*(.5 + .2*side), left(b) + step*(.5 - .2*side), y - h/.75
         d = f"M{u:.1f} {y:.1f}C{u:.1f} {c:.1f} {v:.1f} {c:.1f} {v:.1f} {y - 6*side:.1f}"
-        arcs.append(Path(d, line="network", weight=2, dash=DASHES[link]))
+        arcs.append(Path(d, line="network", weight=2 if k else 1, line_opacity=1 if k else .35, dash=DASHES[link]))
+        if not k:
+            continue
         heads.append(Path(f"M{v - 4.5:.1f} {y - 8*side:.1f}h9L{v:.1f} {y:.1f}Z", "network"))
         w, x = width(label), (u + v)/2
         if label and all(abs(x - p) > (w + q)/2 + 3 or abs(y - h - z) > 13 for p, q, z in boxes):
             boxes.append((x, w, y - h))
             labels += [Rect(x - w/2 - 3, y - h - 9, w + 6, 17, "paper"), Text(x, y - h + 4, label, "middle", bold=True)]
     return out, arcs + heads + labels, y1 + (down + 16 if down else 6)
+
+
+def fill(paths, ranks, texts, P, x, y, w, h):
+    """Adds to the path of each role what fills a cell: a stripe for each part of a sum, of the color of its rank."""
+    for role, a, b in [(f"rank{r % 4}", r, r + 1) for r in ranks] or [("memory", 0, P)]*bool(texts):
+        left = f"{x + w*a/P:.1f}"
+        paths[role] = paths.get(role, "") + f"M{left} {y:.1f}H{x + w*b/P:.1f}V{y + h:.1f}H{left}Z"
 
 
 def steps_side_by_side(S):

@@ -33,6 +33,7 @@ STYLE = {                           # the colours are those of Okabe and Ito: di
     "legend.frameon": False, "axes.prop_cycle": plt.cycler(color=list(COLOR.values())),
 }
 NARROW = 336                        # pixels of a narrow column
+POINTS = 9.75, 8.25, 7              # of the words there: 13, 11 and 9.3 pixels
 MOST = 150_000                      # bytes of SVG; a figure that needs more stays a PNG
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 THEME = {v.lower(): f"var(--cx-{k},{v})" for k, v in COLOR.items() if k != "other"}
@@ -103,13 +104,34 @@ def both(fig, alt=""):
     return f'<div class="cx-wide">{wide}</div><div class="cx-narrow" style="display:none">{narrow}</div>'
 
 
-def squeezed(fig, alt="", inches=NARROW/96, points=9.75):
-    """The SVG of a figure in a column of `inches` with all words of that many points, or "" where they would touch.
+def squeezed(fig, alt="", inches=NARROW/96):
+    """The SVG of a figure in a column of `inches`, in the largest of three sizes of words in which none touch, or "".
 
-    Every second label of an axis makes room, or two of three; the figure is afterwards as it was.
+    Panels that stand side by side are stacked.  Every second label of an axis makes room, or two of three; the figure
+    is afterwards as it was.
     """
-    if len({round(ax.get_position().x0, 2) for ax in fig.axes}) > 1:
-        return ""                                       # panels side by side
+    places = [ax.get_subplotspec() for ax in fig.axes]
+    beside = len({round(ax.get_position().x0, 2) for ax in fig.axes}) > 1
+    if beside and not (all(places) and {p.get_gridspec().nrows for p in places} == {1}):
+        return ""
+    left = [ax.yaxis.get_tick_params()["labelleft"] for ax in fig.axes]
+    if beside:
+        grid = mpl.gridspec.GridSpec(len(places), 1, figure=fig, hspace=.55)
+        for k, ax in enumerate(fig.axes):
+            ax.set_subplotspec(grid[k])
+            ax.tick_params(labelleft=True)
+    try:
+        tall = fig.get_size_inches()[1]*(len(places) if beside else 1)
+        return next(filter(None, (_sized(fig, alt, inches, tall, points) for points in POINTS)), "")
+    finally:
+        if beside:
+            for ax, place, seen in zip(fig.axes, places, left):
+                ax.set_subplotspec(place)
+                ax.tick_params(labelleft=seen)
+
+
+def _sized(fig, alt, inches, tall, points):
+    """The SVG of a figure in a column of `inches` with all words of that many points, or "" where they would touch."""
     size, texts, hidden = fig.get_size_inches().copy(), fig.findobj(mpl.text.Text), []
     before = [(t, t.get_fontsize()) for t in texts]
     try:
@@ -117,7 +139,7 @@ def squeezed(fig, alt="", inches=NARROW/96, points=9.75):
             t.set_fontsize(points)
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)  # of a layout that has no room
-            return themed(fig, alt) if _fits(fig, size[1], inches) and _thinned(fig, texts, hidden) else ""
+            return themed(fig, alt) if _fits(fig, tall, inches) and _thinned(fig, texts, hidden) else ""
     except UserWarning:
         return ""
     finally:
@@ -132,7 +154,7 @@ def _fits(fig, tall, inches):
     """Make the figure so wide that it fills `inches` with the words that hang out of its axes; False: too many do."""
     left = inches
     for _ in range(2):
-        fig.set_size_inches(left, min(max(.8*tall, 2.2), 5), forward=False)
+        fig.set_size_inches(left, min(max(.8*tall, 2.2), 7), forward=False)
         if fig.get_layout_engine():
             fig.draw_without_rendering()
         left -= fig.get_tightbbox().width - inches + .05
@@ -166,7 +188,7 @@ def _labels(axis):
 
 def _touch(texts):
     """Whether two of the visible words overlap."""
-    boxes = [t.get_window_extent() for t in texts if t.get_visible() and t.get_text().strip()]
+    boxes = [mpl.text.Text.get_window_extent(t) for t in texts if t.get_visible() and t.get_text().strip()]   # without its arrow
     return any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
 
 

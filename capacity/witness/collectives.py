@@ -5,7 +5,7 @@
     like        values of the shape that comes, where the receiver cannot know it
 
 A root, shape or number of blocks that does not fit is a ValueError (in `run`, the cause of a ProgramError).  All but
-the double tree, the bidirectional ring, the groups and the all-to-alls say what they hold, for a `stepper`.
+the bidirectional ring, the groups and the all-to-alls say what they hold, for a `stepper`.
 P = comm.size.  A value is anything with `op` (and, over a real network, a shape): it is replaced, never changed in
 place.  A tag is the number of the block that travels, or a tuple of them for a list of blocks; 0 is a whole vector.
 """
@@ -366,6 +366,7 @@ def double_tree_all_reduce(comm, segments, op=add):
         raise ValueError(f"segments has {len(segments)} values; allowed: an even number, half of them for each tree")
     P, r, like = comm.size, comm.rank, list(segments)
     trees = [(t, up[r], [c for c in range(P) if up[c] == r]) for t, up in enumerate(double_tree(P))]
+    comm.holds(segments)
     trees.sort(key=lambda tree: (len(tree[2]), -tree[0]))     # first the one where this rank waits for nobody:
     ahead = ((P - 1).bit_length() + 1)//2 if P > 3 else 0     # there its segments go that much ahead
     sends, recvs = [], {}
@@ -375,6 +376,7 @@ def double_tree_all_reduce(comm, segments, op=add):
             if 0 <= s < len(segments):
                 for child in children:
                     segments[s] = op(segments[s], comm.recv(child, like=like[s], tag=s))
+                    comm.holds(segments)
                 if parent is not None:
                     sends.append(comm.isend(segments[s], parent, tag=s))
     for i in range(0, len(segments), 2):                      # down
@@ -385,9 +387,11 @@ def double_tree_all_reduce(comm, segments, op=add):
             for child in children:
                 if parent is not None:
                     segments[s] = recvs[s].wait()
+                    comm.holds(segments)
                 sends.append(comm.isend(segments[s], child, tag=s))
     for s, recv in recvs.items():
         segments[s] = recv.wait()
+        comm.holds(segments)
     for send in sends:
         send.wait()
     return segments

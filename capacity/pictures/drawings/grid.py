@@ -10,8 +10,8 @@ def cube(W, groups):
     """Eight ranks, 2 x 2 x 2, joined along the axis of `groups`: tensor to the right, pipeline up, data to the back."""
     s = Sketch(W)
     slim = s.narrow
-    wide, tall, back, rise, r = (150, 92, 74, 46, 17) if slim else (190, 100, 150, 52, 18)
-    left = (W - wide - back)/2
+    wide, tall, back, rise, r = (112, 92, 60, 46, 17) if slim else (190, 100, 150, 52, 18)
+    left = max((W - wide - back)/2, 78)                     # "layers" stands before it
 
     def at(d, p, t):
         return left + wide*t + back*d, 20 + tall*(1 - p) + rise*(1 - d)

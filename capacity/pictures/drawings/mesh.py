@@ -101,7 +101,7 @@ def automaton(W):
         y0, y1 = term.cy + side*12, box.cy
         x0, x1 = term.right + 6, box.x - 7
         mid = (y0 + y1)/2
-        ty = mid - 22 if side < 0 else mid + 8
+        ty = mid - 22 if side < 0 else mid + (8 if slim else 20)
         way(x0, y0, x1, y1, "network", scatter, ((x0 + x1)/2 - 14*(not slim) - (2 if slim else 0), ty + 4*side - 6*slim))
         x0, x1 = box.right + 7, copy.x - 7
         way(x0, y1, x1, y0, "network", gather, ((x0 + x1)/2 + 14*(not slim) + (2 if slim else 0), ty + 4*side - 6*slim))

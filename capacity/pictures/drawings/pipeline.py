@@ -41,7 +41,7 @@ def charts(W, runs, row=17):
     left = 4 if s.narrow else 62
     end = max(float(t.makespan) for _, t in runs)
     k, y = (W - left - 4)/end, 0
-    shortest = k*min(float(t.end[op] - t.start[op]) for _, t in runs for op in t.start if op.kind != "W")
+    shortest = k*min(float(t.end[op] - t.start[op]) for _, t in runs for op in t.start)
     for name, t in runs:
         s.text(0, y + 14, name, "start", bold=True, size=LEAST)
         y += 22
@@ -53,7 +53,7 @@ def charts(W, runs, row=17):
                 a, b = float(t.start[op]), float(t.end[op])
                 q = s.rect(left + k*a, y, max(k*(b - a) - 1, .8), row - 2, KINDS[op.kind], "",
                            opacity=.75 if op.stage < len(t.schedule.orders) else .4, radius=1)
-                if shortest > 14 and op.kind != "W":
+                if shortest > 12:
                     s.text(q.cx, y + 12, str(op.microbatch), size=LEAST, color=f"on:{KINDS[op.kind]}", math=False, spoken=False)
             y += row
         first, whole = float(t.spans[0]), float(t.makespan)

@@ -36,10 +36,10 @@ def ground(W, columns, rows, seconds, best, *, across, up):
 
 
 def funnel(W, counts):
-    """Bars on a logarithmic scale, [(what is left, how many)], each narrower than the one before."""
+    """Bars on a logarithmic scale, [(what is left, how many)]."""
     import math
     s = Sketch(W)
-    most = math.log(counts[0][1])
+    most = math.log(max(n for _, n in counts) + 1)
     beside = 0 if W < 520 else 250
     y = 6
     for what, n in counts:

@@ -8,7 +8,7 @@ from ..diagram import LEAST, Sketch, room
 def rulers(W, holds, finishes, rent, most=1e5):
     """How many devices memory, the deadline and the rent allow, on one logarithmic axis from 1 to `most`."""
     s = Sketch(W)
-    x = 72 if s.narrow else 92
+    x = 78 if s.narrow else 92
     w = W - x - (20 if s.narrow else 30)
     place = lambda n: x + w*math.log(n)/math.log(most)
     for k, (name, wall, color, why) in enumerate((
@@ -18,7 +18,8 @@ def rulers(W, holds, finishes, rent, most=1e5):
         s.line(f"M{x} {y + 32}H{x + w}", opacity=.4, weight=1)
         b = s.rect(x, y + 4, max(place(wall) - x, 2), 28, color, "", opacity=.22, radius=0)
         s.line(f"M{b.right:.1f} {y}V{y + 36}", color, 3)
-        s.text(b.right + 8, y + 22, f"{wall:,}", "start", bold=True)
+        inside = b.right + 8 + room(f"{wall:,}") > W
+        s.text(b.right + (-8 if inside else 8), y + 22, f"{wall:,}", "end" if inside else "start", bold=True)
         if room(why) + 10 < b.w:
             s.text(b.cx, y + 22, why, soft=True, size=LEAST)
     y, least = 106, max(holds, finishes)

@@ -3,7 +3,7 @@
    witness/schedule.py; a test compares them. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const { escape, fixed, width, most, rect, path, text, group, frame, legend, el } = cx;
+  const { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el } = cx;
   const ROLES = { F: "compute", B: "limit", I: "limit", W: "measured" }, PALE = [1, .42, .3, .2];
 
   // ---- an order out of the text that code() in Python wrote
@@ -65,7 +65,7 @@ addEventListener("DOMContentLoaded", () => {
     W = Math.max(W, Math.ceil(x0 + side + 3*long));
     const x1 = W - side, scale = (x1 - x0)/D.makespan, longest = side - 18 - 1.2*width(number(D.top));
     const [head, top] = legend(S.legends[key], W), y0 = top + 22, y1 = y0 + high*p;
-    const out = [...head, text(x1 + 10, y0 - 7, wide ? "peak activations" : "peak", "start", soft)];
+    const out = head, left = [], right = [text(x1 + 10, y0 - 7, wide ? "peak activations" : "peak", "start", soft)];
     const raw = D.makespan/Math.max(4, Math.floor((x1 - x0)/60)), ten = Number("1e" + Math.floor(Math.log10(raw))), step = ten*[1, 2, 5, 10].find((n) => raw <= n*ten*(1 + 1e-9));
     for (let t = 0; t*step <= D.makespan*(1 + 1e-9); t++) {
       const x = x0 + scale*t*step;
@@ -74,21 +74,42 @@ addEventListener("DOMContentLoaded", () => {
     out.push(text((x0 + x1)/2, y1 + 36, "time", "middle", soft));
     D.peaks.forEach((peak, d) => {
       const y = y0 + high*d, bar = longest*peak/D.top;
-      out.push(text(x0 - 8, y + high/2 + 4, label(d), "end"), rect(x0, y + 1, x1 - x0, high - 2, { line: "idle", line_opacity: .5 }),
-        rect(x1 + 10, y + high/2 - 5, bar, 10, { fill: "memory" }), text(x1 + 14 + bar, y + high/2 + 4, number(peak)));
+      out.push(rect(x0, y + 1, x1 - x0, high - 2, { line: "idle", line_opacity: .5 }));
+      left.push(text(x0 - 8, y + high/2 + 4, label(d), "end"));
+      right.push(rect(x1 + 10, y + high/2 - 5, bar, 10, { fill: "memory" }), text(x1 + 14 + bar, y + high/2 + 4, number(peak)));
     });
     const paths = {}, labels = [], weight = x1 - x0 < 8*long ? .5 : 1;
+    let roomy = true;
     D.bars.forEach((done, d) => done.forEach(([start, end, slot]) => {
       const x = x0 + scale*start, z = x0 + scale*end, h = (high - 2)/slot.length;
       slot.forEach(([kind, , j, tone], n) => {
         const y = y0 + high*d + 1 + h*n, fill = ROLES[kind], all = paths[fill + tone] ||= { fill, opacity: PALE[tone], d: "" };
         all.d += `M${fixed(x)} ${fixed(y)}H${fixed(z)}V${fixed(y + h)}H${fixed(x)}Z`;
-        if (h >= 12 && width(String(j)) + 2 < z - x)
-          labels.push(text((x + z)/2, y + h/2 + 4, String(j), "middle", { color: tone ? "other" : "on:" + fill, size: 11, spoken: false }));
+        if (end === start) return;
+        roomy &&= h >= 12 && width(String(j)) + 2 < z - x;
+        labels.push(text((x + z)/2, y + h/2 + 4, String(j), "middle", { color: tone ? "other" : "on:" + fill, size: 11, spoken: false }));
       });
     }));
-    out.push(group(Object.values(paths).map(({ d, ...more }) => path(d, { ...more, line: "paper", weight })), { name: "cx-ops" }), ...labels);
+    out.push(group(Object.values(paths).map(({ d, ...more }) => path(d, { ...more, line: "paper", weight })), { name: "cx-ops" }), ...(roomy ? labels : []),
+      group(left, { name: "cx-left" }), group(right, { name: "cx-right" }));
     return [out, W, y1 + 44, `${S.title}. ${fill(S.said[0], S.list[i].at, D)}`];
+  }
+
+  // ---- where the chart is wider than its box, names and peaks stay in sight, and what is cut fades
+  function pin(box) {
+    const over = box.scrollWidth - box.clientWidth, at = box.scrollLeft;
+    if (over < 1) return;
+    const high = box.firstChild.viewBox.baseVal.height;
+    for (const [name, moved, hidden] of [["left", at, at], ["right", at - over, over - at]]) {
+      const g = box.querySelector(".cx-" + name), side = name === "left" ? -1 : 1;
+      if (!g.querySelector(".cx-edge")) {
+        const { x, width: w } = g.getBBox(), edge = side < 0 ? x + w + 7 : x - 10;
+        g.insertAdjacentHTML("afterbegin", paint([rect(side < 0 ? -9 : edge, 27, (side < 0 ? edge : w) + 19, high, { fill: "paper" }),
+          group([1, 2, 3, 4, 5].map((n) => rect(edge - side*4*n - (side < 0 ? 4 : 0), 27, 4, high - 60, { fill: "paper", opacity: 1 - n/6 })), { name: "cx-edge" })]));
+      }
+      g.style.translate = moved + "px";
+      g.querySelector(".cx-edge").style.display = hidden > 1 ? "" : "none";
+    }
   }
 
   // ---- the live figure
@@ -100,14 +121,9 @@ addEventListener("DOMContentLoaded", () => {
     let now = 0, W = 0, queued = 0;
     const swap = (n, option) => S.list.findIndex(({ at }) => at.every((x, i) => x === (i === n ? option : S.list[now].at[i])));
     const sets = [], choices = S.options.flatMap((options, n) => {
-      const set = el("fieldset", { class: "cx-choice" }, el("legend", {}, S.choices[n]));
+      const set = cx.choice(S.choices[n], `${figure.id}-${n}`, options, (i) => { now = swap(n, options[i]); draw(); });
       sets.push(set);
-      return options.map((option) => {
-        const input = el("input", { type: "radio", name: `${figure.id}-${n}` });
-        input.addEventListener("change", () => { now = swap(n, option); draw(); });
-        set.append(el("label", {}, input, el("span", {}, String(option))));
-        return () => { input.disabled = swap(n, option) < 0; input.checked = S.list[now].at[n] === option; };
-      });
+      return options.map((option, i) => () => { set.inputs[i].disabled = swap(n, option) < 0; set.inputs[i].checked = S.list[now].at[n] === option; });
     });
     const sliders = S.sliders.map((s, i) => {
       const id = `${figure.id}-slider-${i}`, out = el("output", { for: id });
@@ -134,6 +150,7 @@ addEventListener("DOMContentLoaded", () => {
       const D = clock(of(now), v), text = fill(S.said[1], S.list[now].at, D);
       box.innerHTML = frame(picture(S, now, of(now), D, W));
       box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
+      pin(box);
       if (said.innerHTML !== text) said.innerHTML = text;
       if (details.open) table.tBodies[0].innerHTML = S.list.map(({ at }, i) => line(at, clock(of(i), v))).join("");
     }
@@ -141,6 +158,7 @@ addEventListener("DOMContentLoaded", () => {
       const w = Math.max(280, Math.min(760, Math.floor(box.clientWidth || 640)));
       if (w !== W) { W = w; draw(); }
     }
+    box.addEventListener("scroll", () => pin(box), { passive: true });
     fit();
     new ResizeObserver(fit).observe(box);
   }

@@ -72,6 +72,13 @@ var cx = (() => {
     e.append(...children);
     return e;
   }
+  function choice(name, id, options, pick) {               // one of these: a fieldset of radio buttons, the first is on
+    const inputs = options.map((_, i) => el("input", { type: "radio", name: id, autocomplete: "off" }));
+    const set = el("fieldset", { class: "cx-choice" }, el("legend", {}, name),
+      ...inputs.map((input, i) => el("label", {}, input, el("span", {}, String(options[i])))));
+    inputs.forEach((input, i) => { input.checked = !i; input.addEventListener("change", () => pick(i)); });
+    return Object.assign(set, { inputs });
+  }
   // ---- the address carries the settings of all figures, the one moved last first: #name=3_4_1&other=6_9
   const states = () => location.hash.slice(1).split("&").filter((p) => p.includes("=")).map((p) => p.split("="));
   function tell(name, text) {                              // text null: as at the start
@@ -88,5 +95,5 @@ var cx = (() => {
   const bind = (text) => text.replace(/(\d) (?=(?:%|[kMGTPEµmn]?(?:B|FLOP|s|W|J|Hz)(?:\/s)?|min|h)(?![\w/]))/g, "$1\u00a0");
   const figures = (name, mount) => document.querySelectorAll(`figure.${name}[data-spec]`).forEach(mount);
 
-  return { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el, tell, asked, leads, single, bind, figures };
+  return { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el, choice, tell, asked, leads, single, bind, figures };
 })();
