@@ -8,6 +8,7 @@ import posixpath
 import re
 from pathlib import Path
 
+import explorers
 import layers
 import letters
 import make_plan
@@ -56,6 +57,9 @@ def annotate(notebook):
         cell["source"] = layers.SOLUTION.sub("", read.code) if read.layer == "argument" else read.code
         for output in cell["outputs"]:
             picture(cell, output)
+            data = output.get("data", {})
+            if "".join(data.get("text/plain", "")).startswith("explore("):
+                data["text/html"] = explorers.dressed("".join(data["text/html"]), "".join(data["text/plain"]))
     if chapter:
         under_title(cells, len(bound))
     return notebook
