@@ -87,12 +87,16 @@ def presets(S):
 SCOPE = {k: v for k, v in vars(cfunctions).items() if isinstance(v, type)}
 
 
+def lively(S, traces):
+    """The specification that a page has, from that of a notebook and its expressions."""
+    args = [tuple(sp.sympify(s, SCOPE) for s in group) for group in traces["args"]]
+    S = live(S, args, [sp.sympify(e, SCOPE) for e in traces["exprs"]])
+    chips = presets(S)
+    return S | ({"presets": chips} if len(chips) > 1 else {})
+
+
 def dressed(figure, plain):
     """The HTML of an explorer for a page, from what a notebook holds of it: its HTML and its plain text."""
-    def spec(match):
-        S, traces = json.loads(html.unescape(match[1])), json.loads(plain.partition("\n")[2])
-        args = [tuple(sp.sympify(s, SCOPE) for s in group) for group in traces["args"]]
-        S = live(S, args, [sp.sympify(e, SCOPE) for e in traces["exprs"]])
-        chips = presets(S)
-        return f"data-spec='{attribute(S | ({'presets': chips} if len(chips) > 1 else {}))}'"
-    return re.sub("data-spec='(.*?)'", spec, figure, count=1, flags=re.S)
+    traces = json.loads(plain.partition("\n")[2])
+    return re.sub("data-spec='(.*?)'", lambda m: f"data-spec='{attribute(lively(json.loads(html.unescape(m[1])), traces))}'",
+                  figure, count=1, flags=re.S)

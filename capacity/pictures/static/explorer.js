@@ -354,7 +354,7 @@ addEventListener("DOMContentLoaded", () => {
     if (details) details.addEventListener("toggle", draw);
     const presets = (S.presets || []).map(([name, values]) => {
       const button = el("button", { type: "button" }, name);
-      button.addEventListener("click", () => { values.forEach(([i, u]) => sliders[i].put(u)); draw(); tell(); });
+      button.addEventListener("click", () => { values.forEach(([i, u]) => sliders[i].put(u)); tell(); draw(); });
       return { button, read: () => button.setAttribute("aria-pressed", values.every(([i, u]) => near(v[i], u))) };
     });
     const wrong = el("p", { class: "cx-wrong", role: "status" });
@@ -411,6 +411,7 @@ addEventListener("DOMContentLoaded", () => {
     // ---- the address carries the setting, a value for each slider: #name=64_1e-5_5e10
     function tell() {
       wrong.textContent = "";
+      sliders.forEach((s) => s.read());
       if (moved() || cx.asked(figure.id))
         cx.tell(figure.id, moved() ? v.slice(0, sliders.length).map((u) => String(Number(u.toPrecision(7))).replace("e+", "e")).join("_") : null);
     }
