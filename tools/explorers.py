@@ -15,7 +15,7 @@ from capacity.transformer import model
 # What stands on a chip, and what it is in capacity/specs.
 NAMED = {
     "machines": (accelerator, {"A100": "a100-80gb", "H100": "h100-sxm", "B200": "b200", "MI300X": "mi300x", "TPU v5p": "tpu-v5p"}),
-    "links": (link, {"NVLink 4": "nvlink4", "NVLink 5": "nvlink5", "Infinity Fabric": "xgmi3", "TPU v5p, a link": "ici-v5p",
+    "links": (link, {"NVLink 4": "nvlink4", "NVLink 5": "nvlink5", "Infinity Fabric": "xgmi3", "TPU v5p link": "ici-v5p",
                      "InfiniBand NDR": "ndr", "InfiniBand XDR": "xdr", "RoCE 400": "roce400"}),
     "models": (model, {"GPT-3 175B": "gpt3-175b", "Llama 3 8B": "llama3-8b", "Llama 3 70B": "llama3-70b", "Llama 3 405B": "llama3-405b",
                        "Mixtral 8x22B": "mixtral-8x22b", "DeepSeek-V3": "deepseek-v3"}),

@@ -34,7 +34,7 @@ def lines(S, D, W):
     head, top = ([], 0) if beside else legend([(c["label"], c["color"], c["dash"]) for c in curves], W)
     y0, high = top + 26, 270 if wide else 215
     y1, n = y0 + high, 7 if wide else 6
-    lo, hi = span(S.get("rest") or [v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, n)
+    lo, hi = S.get("rest") or span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, n)
     ys = ticks({**y, "lo": lo, "hi": hi}, n)
     x0, x1 = widest(ys, y["unit"]) + 8, W - (room if beside else 10)
     X, Y = scaler(x, x["lo"], x["hi"], x0, x1), scaler(y, lo, hi, y1, y0)
@@ -125,7 +125,7 @@ def bars(S, D, W):
     beside = wide and longest <= .3*W
     x0, step = longest*1.06 + 10 if beside else 0, 44 if beside else 62
     y1 = y0 + step*len(names) + (0 if beside else 4)
-    lo, hi = span(S.get("rest") or [*totals, *([D["limit"]] if limit else [])], y, 6)
+    lo, hi = S.get("rest") or span([*totals, *([D["limit"]] if limit else [])], y, 6)
     x1 = W - (S.get("room") or widest(totals, unit))*1.1 - 12
     X = scaler(y, lo, hi, x0, x1)
     xs = thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0)

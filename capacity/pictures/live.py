@@ -11,10 +11,11 @@ import numpy as np
 
 from ..js import function
 from ..units import show
+from .axes import rungs, span
 from .shapes import width
 
-FAR = {"log": 30, "linear": 2}            # no axis goes further beyond what is drawn at the start: it would lie flat
-COUNTED = re.compile(r"\b(parameters|tokens|count)\b")
+FAR = {"log": 10, "linear": 2}            # no axis goes further beyond what is drawn at the start: it would lie flat
+COUNTED = re.compile(r"\b(parameters|tokens|count|largest unit)\b")
 UNITS = {"s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "%", "$"}
 WHOLE = "devices", "H100s"                # of these nobody has a part
 
@@ -31,7 +32,7 @@ def live(S, args, exprs):
     if S["bars"]:
         S["room"] = round(max(width(show(v, S["y"]["unit"])) for v in F.totals()), 1)
     if not {"lo", "hi"} <= S["y"].keys():
-        S["rest"] = [float(f"{v:.6g}") for v in F.rest()]
+        S["rest"] = F.rest()
     reads = F.reads() if S["curves"] else []
     return S | ({"reads": reads} if reads else {})
 
@@ -102,12 +103,17 @@ class Functions:
         return self._ends(a for terms in self._drawn() for a in self._over(terms))
 
     def rest(self):
-        """The ends of an axis that holds what is drawn at any setting, as far as the start can still be read on it."""
-        (a, b), (lo, hi), scale = self.start(), self.reach(), self.S["y"]["scale"]
+        """Round ends of an axis that holds what is drawn at any setting, as far as the start can still be read on it."""
+        y = self.S["y"]
+        (a, b), (lo, hi), scale = self.start(), self.reach(), y["scale"]
         most = FAR[scale]*(b if scale == "log" else max(abs(a), abs(b)))
         if self.limit:
             most = max(most, self._ends(self._over(self.limit))[1])
-        return max(lo, a/FAR[scale] if scale == "log" else -most), min(hi, most)
+        lo, hi = max(lo, a/FAR[scale] if scale == "log" else -most), min(hi, most)
+        if scale == "linear":
+            return span((lo, hi), y, 6)
+        steps = rungs(y["unit"], lo, hi, (1, 2, 5))
+        return [y.get("lo", max(v for v in steps if v <= lo*(1 + 1e-9))), y.get("hi", min(v for v in steps if v >= hi*(1 - 1e-9)))]
 
     def totals(self):
         """Totals of bars, from the least to the greatest."""

@@ -150,7 +150,7 @@ addEventListener("DOMContentLoaded", () => {
     const room = most(curves.map((c) => width(c.label)), 0) + 16, beside = wide && room <= .3*W && curves.length <= 9;
     const [head, top] = beside ? ["", 0] : legend(curves.map((c) => [c.label, c.color, c.dash]), W);
     const y0 = top + 26, h = wide ? 270 : 215, y1 = y0 + h, n = wide ? 7 : 6;
-    const [lo, hi] = span(S.rest || [...D.curves.flat(), ...D.points.map((p) => p[1])], y, n);
+    const [lo, hi] = S.rest || span([...D.curves.flat(), ...D.points.map((p) => p[1])], y, n);
     const ys = ticks({ ...y, lo, hi }, n), x0 = widest(ys, y.unit) + 8, x1 = W - (beside ? room : 10);
     const X = scaler(x, x.lo, x.hi, x0, x1), Y = scaler(y, lo, hi, y1, y0);
     const out = [...head, text(0, top + 13, y.label, "start", SOFT), ...grid(X, Y, x0, x1, y0, y1, thin(x, wide ? 7 : 5, x1 - x0), ys, x.unit, y.unit, W),
@@ -229,7 +229,7 @@ addEventListener("DOMContentLoaded", () => {
     const [head, top] = legend(parts.values(), W), y0 = top + (limit ? 26 : 6), names = S.bars.map((b) => b.label);
     const longest = most(names.map(width), 0), beside = wide && longest <= .3*W, x0 = beside ? longest*1.06 + 10 : 0;
     const step = beside ? 44 : 62, y1 = y0 + step*names.length + (beside ? 0 : 4);
-    const [lo, hi] = span(S.rest || [...totals, ...(limit ? [D.limit] : [])], y, 6);
+    const [lo, hi] = S.rest || span([...totals, ...(limit ? [D.limit] : [])], y, 6);
     const x1 = W - (S.room || widest(totals, unit))*1.1 - 12, X = scaler(y, lo, hi, x0, x1);
     const out = [...head, ...grid(X, null, x0, x1, y0 - 4, y1, thin({ ...y, lo, hi }, 6, x1 - x0), [], unit, "", W),
       text((x0 + x1)/2, y1 + 37, y.label, "middle", SOFT)];
@@ -408,6 +408,19 @@ addEventListener("DOMContentLoaded", () => {
       box.after(told);
     }
 
+    // ---- over a bar: the part under the pointer or the finger, and its value
+    if (S.bars.length) {
+      const part = (e) => {
+        const at = e.type !== "pointerleave" && e.target.closest("rect"), name = at && at.querySelector("title");
+        box.querySelector(".cx-hair")?.remove();
+        if (!name) return;
+        const [x, y, w] = ["x", "y", "width"].map((k) => Number(at.getAttribute(k))), half = width(name.textContent)*.6;
+        const shape = text(Math.max(half, Math.min(W - half, x + w/2)), y - 3, name.textContent, "middle", { bold: true, halo: true });
+        box.querySelector("svg").insertAdjacentHTML("beforeend", `<g class="cx-hair" pointer-events="none" aria-hidden="true">${paint([shape])}</g>`);
+      };
+      for (const when of ["pointermove", "pointerdown", "pointerleave"]) box.addEventListener(when, part);
+    }
+
     // ---- the address carries the setting, a value for each slider: #name=64_1e-5_5e10
     function tell() {
       wrong.textContent = "";
@@ -438,7 +451,7 @@ addEventListener("DOMContentLoaded", () => {
       hair();
       if (last !== says) {
         said.innerHTML = last = says;
-        (S.reads || []).forEach(([k]) => said.children[k].classList.add("cx-reads"));
+        (S.reads || []).forEach(([k, c]) => { said.children[k].classList.add("cx-reads"); said.children[k].style.setProperty("--ring", cx.ink(S.curves[c].color)); });
       }
       if (details && details.open) table.innerHTML = rows(S, D, (x) => at(v, x));
     }
