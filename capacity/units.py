@@ -4,7 +4,7 @@ Inside the package every quantity is an SI float: bytes, seconds, FLOP, dollars.
 door: multiply to enter (`80*GB`), divide to print (`x/GB`), or let `show` choose one.
 """
 from dataclasses import dataclass
-from math import copysign, inf
+from math import ceil, copysign, inf
 from typing import Annotated, Any
 
 import numpy as np
@@ -100,7 +100,8 @@ def show(x, unit="", digits=3):
     show(2.1e6, "$") '$2.1 M', show(0.345, "%") '34.5 %', show(19788.2, "FLOP/B") '19,788 FLOP/B' and
     show(7e10) '70×10⁹'.  From 10²¹ on every number is written as 3.14×10²³.  Only bytes, seconds, FLOP,
     watts, joules and hertz take prefixes; other units are words after a plain number.  Below 10⁻¹⁴ bytes, seconds and
-    their like are written as 10⁻³⁰ too.  Dollars go up to thousands of T.
+    their like are written as 10⁻³⁰ too.  Dollars go up to thousands of T.  "#tokens" counts: show(7e10, "#tokens") is
+    '70 B tokens'; "⌈devices" counts whole ones: show(2.1, "⌈devices") is '3 devices'.
 
     TypeError for what is not one number, ValueError for an integer that no float can hold.
     """
@@ -116,6 +117,10 @@ def show(x, unit="", digits=3):
         return "n/a" if x != x else "∞" if x > 0 else "-∞"
     if unit == "%":
         return f"{_plain(100*x, digits)} %"
+    if unit[:1] in ("#", "⌈"):
+        x = ceil(x - 1e-9*abs(x)) if unit[0] == "⌈" else x
+        big = 999999.5 <= abs(x) < 1e18
+        return f"{_prefixed(x, digits, 12).replace('G', 'B') if big else _plain(x, digits)} {unit[1:]}".rstrip()
     rounded = abs(float(f"{x:.{digits}g}"))           # what is shown decides the size: 119.96 s are 120 s, so 2 min
     if unit == "$":
         if 0 < rounded < 1e-3 or rounded >= 1e18:

@@ -1,4 +1,5 @@
 """Explorers: what the page draws is what Python draws; bad ones are refused by name; files are the same every time."""
+import functools
 import html
 import json
 import math
@@ -12,9 +13,11 @@ import sympy as sp
 from sympy.codegen import cfunctions
 
 import execute
+import explorers
 from capacity import (GB, MB, TB, Axis, Slider, Y, ceil, day, explore, hour, kB, log2, optimal_segments, recursive_doubling_all_reduce_time,
                       ring_all_reduce_time, show, training_cost, us, where)
 from capacity.pictures import graphs, svg
+from capacity.pictures.live import counted
 from capacity.pictures.shapes import COLORS
 from capacity.pictures.explorer import ROLES
 from capacity.js import function
@@ -117,6 +120,22 @@ def committed():
                     yield f"{path.stem}/{name}", json.loads(html.unescape(text)), json.loads(data["text/plain"].partition("\n")[2] or "null")
 
 
+class Dressed:
+    """A figure as the page of a book has it."""
+
+    def __init__(self, E):
+        self.E = E
+
+    def to_html(self):
+        return explorers.dressed(self.E.to_html(), f"{self.E!r}\n{json.dumps(self.E.traces())}")
+
+
+@functools.cache
+def on_pages():
+    """{id: specification} of every explorer as the pages of the book have it."""
+    return {name: explorers.lively(spec, traces) for name, spec, traces in committed()}
+
+
 NUMBERS = """
     const out = [], { numbers, at } = cx.compile(data.spec);
     data.settings.forEach((v, i) => { const D = numbers([...v]);
@@ -170,7 +189,7 @@ def test_quantities_read_the_same():
     values += [0, 1, 2, 8, 64, 100, 119.9, 120, 3600, 7200, 86400, 1e5, 999.4, 999.5, 999.6, 9995, 99950, 999499.4, 999999.4, 999999.5, 1e6,
                1.125, 1.135, 2.5, 62.25, 1125, 1125000, 0.125, 0.0625, 12345.5, 12346.5, 100.5, 101.5, 999500, 1e21, 9.999e20, 3.15e23, 1e-3,
                9.994e-4, 9.996e-4, 1e-30, 9.99e-15, 9.996e-15, 1e-14, 119.96, -119.96, 119.4, 7199, 7195, 1e15, 9.996e17, 1e18, 1e-7, 2.5e-6, 7e10, 2**20, 2**30, 2**53, 31557600, 63115200, math.inf, -math.inf, math.nan]
-    units = ["", "B", "B/s", "s", "FLOP", "FLOP/s", "$", "%", "$/h", "FLOP/B", "tokens"]
+    units = ["", "B", "B/s", "s", "FLOP", "FLOP/s", "$", "%", "$/h", "FLOP/B", "tokens", "#", "#tokens", "⌈", "⌈devices"]
     pairs = [(v, u) for v in values for u in units]
     # JSON has no infinity: names stand for it
     data = [[str(v) if not math.isfinite(v) else v, u] for v, u in pairs]
@@ -405,7 +424,7 @@ def test_every_widget_slider_moves_something(name):
         before = [t.value for t in texts]
         s.index = 0 if s.index else len(s.options) - 1
         assert [t.value for t in texts] != before, s.description
-    for s, control in zip(E._spec["sliders"], sliders):
+    for s, control in zip(E.live()["sliders"], sliders):
         for label, v in control.options:
             assert label == (s["names"][s["stops"].index(v)] if "names" in s else show(v, s["unit"]))
 
@@ -414,7 +433,7 @@ def test_every_widget_slider_moves_something(name):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    with opened(tmp_path_factory.mktemp("page"), [make() for make in GALLERY.values()]) as tab:
+    with opened(tmp_path_factory.mktemp("page"), [Dressed(make()) for make in GALLERY.values()]) as tab:
         yield tab
 
 
@@ -462,25 +481,57 @@ def test_text_stays_large_on_a_phone_and_nothing_sticks_out(page):
 # --- the axis rests, the start stays as a ghost, a hair line reads values, the address carries the setting
 
 @each_of_the_gallery
-def test_the_axis_at_rest_is_the_same_and_holds_what_is_drawn(name):
+def test_the_figure_that_moves_is_the_same_in_both_languages(name):
     E = GALLERY[name]()
     if not E.y:
         return
-    at, seen, S = settings(E.stops, 12, seed=5), E.reach(), E.spec()
+    at, S = [E.start] + settings(E.stops, 12, seed=5), E.live()
     got = run("""const { numbers } = cx.compile(data.S);
-        let seen = cx.reach(data.S, numbers);
-        return [seen, ...data.at.map((v) => { const D = numbers([...v]); D.seen = seen = cx.rest(data.S, D, seen); return [seen, cx.picture(data.S, D, 640)]; })];""",
-              {"S": S, "at": at})
-    assert [number(v) for v in got[0]] == pytest.approx(list(seen), rel=1e-12)
-    for v, (theirs, picture) in zip(at, got[1:]):
-        D = E.numbers(v)
-        D["seen"] = seen = graphs.rest(S, D, seen)
-        assert [number(u) for u in theirs] == pytest.approx(list(seen), rel=1e-12)
-        assert alike(picture, svg.frame(*graphs.picture(S, D, 640)))
-        lo, hi = graphs.grow(S, graphs.NOTHING, D)
-        assert seen[0] <= lo and hi <= seen[1]
-        far = max(abs(lo), abs(hi))
-        assert (lo/seen[0] <= 30.001 and seen[1]/hi <= 30.001) if S["y"]["scale"] == "log" else max(map(abs, seen)) <= 3.001*far
+        return data.at.map((v) => data.widths.map((w) => cx.picture(data.S, numbers([...v]), w)));""",
+              {"S": {k: v for k, v in S.items() if k != "reads"}, "at": at, "widths": [640, 340]})
+    for v, pictures in zip(at, got):
+        for w, picture in zip((640, 340), pictures):
+            assert alike(picture, svg.frame(*graphs.picture(S, E.numbers(v), w))), v
+
+
+RESTS = """const out = [];
+    for (const [name, S, settings] of data) {
+        if (!S.y) continue;
+        const { numbers } = cx.compile(S), axes = new Set();
+        for (const v of settings) {
+            const W = 640, D = numbers([...v]), shapes = cx.picture(S, D, W);
+            const ticks = [...shapes.matchAll(S.curves.length ? /<text [^>]*text-anchor="end" fill="currentColor">[^<]*/g
+                : /<path d="M[\\d.]+ [\\d.]+V[\\d.]+" stroke="currentColor" stroke-width="1" stroke-opacity="0.11"/g)];
+            axes.add(W + ticks.map((m) => m[0]).join());
+            const [lo, hi] = S.rest || [S.y.lo, S.y.hi],
+                past = (u, other) => (S.y.scale === "log" ? u*(u/other)**.02 : u + .02*(u - other));     // of the field, five pixels
+            const gone = S.curves.filter((_, k) => { const u = D.curves[k].filter((w) => isFinite(w) && (w > 0 || S.y.scale !== "log"));
+                return u.length && (u.every((w) => w > past(hi, lo)) || u.every((w) => w < past(lo, hi))); }).length;
+            const long = D.bars.filter((b) => b.reduce((a, c) => a + c, 0) > hi*1.01).length;
+            if ((shapes.match(/>[↑↓]</g) || []).length < gone || (shapes.match(/l7 -36m6/g) || []).length < long) out.push([name, v, W, gone, long, "no mark"]);
+        }
+        if (axes.size !== 1) out.push([name, [...axes]]);
+    }
+    return out;"""
+
+
+def test_every_axis_rests_at_all_stops_and_what_leaves_it_is_marked():
+    data = []
+    for name, S in on_pages().items():
+        stops, at = [s["stops"] for s in S["sliders"]], [s["at"] for s in S["sliders"]]
+        start = [s[k] for s, k in zip(stops, at)]
+        ends = [[*start[:i], u, *start[i + 1:]] for i, s in enumerate(stops) for u in (s[0], s[-1])]
+        data.append([name, S, [start, *ends, *settings(stops, 8)]])
+    assert len(data) > 60 and run(RESTS, data) == []
+
+
+def test_an_axis_holds_every_stop_as_far_as_the_start_can_be_read():
+    few = explore("few", title="t", x=Axis(N, 1, 10, "N"), y=Y("y"), curves={"line": N*P}, sliders=[Slider(P, 1, 4, 2, stops=4)])
+    assert few.live()["rest"] == [1, 50]                      # 4*10, rounded outwards
+    far = explore("far", title="t", x=Axis(N, 1, 10, "N"), y=Y("y"), curves={"line": N*P}, sliders=[Slider(P, 1, 1e6, 1, scale="log")])
+    assert far.live()["rest"] == [1, 100]                    # ten times what is drawn at the start
+    device = memory().live()
+    assert device["rest"][1] >= 180e9                        # the limit can always be seen
 
 
 def ticks_of(figure):
@@ -568,36 +619,136 @@ def test_the_address_carries_the_setting(page):
     start = [stops.index(s.start) for s, stops in zip(E.sliders, E.stops)]
     tab, here, errors = page.context.browser.new_page(), page.url.partition("#")[0], []
     tab.on("pageerror", lambda e: errors.append(str(e)))
-    tab.goto(here)
+
+    def fresh(address):
+        tab.goto("about:blank")
+        tab.goto(here + address)
+        return stops_of(tab, "ring-and-tree"), stops_of(tab, "memory"), tab.locator(".cx-wrong:not(:empty)").all_inner_texts()
+    none, other = fresh("")[1:], stops_of(tab, "memory")
+    assert none == (other, [])
     tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowRight")
     tab.evaluate(DRAWN)
-    asked = f"{here}#ring-and-tree={start[0] + 1}_{start[1]}_{start[2]}"
-    assert tab.url == asked
+    length, asked = tab.evaluate("history.length"), "#ring-and-tree=128_0.00001_50000000000"
+    assert tab.url == here + asked
+    tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowRight")
+    assert tab.evaluate("history.length") == length, "a slider fills the history"
+    tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowLeft")
     said = tab.locator("#ring-and-tree .cx-read").inner_text()
-    tab.goto("about:blank")
-    tab.goto(asked)                                       # a reader who was sent this address
-    assert stops_of(tab, "ring-and-tree") == [start[0] + 1, *start[1:]] and tab.locator("#ring-and-tree .cx-read").inner_text() == said
+    assert fresh(asked) == ([start[0] + 1, *start[1:]], other, [])          # a reader who was sent this address
+    assert tab.locator("#ring-and-tree .cx-read").inner_text() == said
     tab.locator("#ring-and-tree").get_by_role("button", name="Reset").click()
     assert tab.url == here and stops_of(tab, "ring-and-tree") == start
-    tab.evaluate("location.hash = 'memory=0.3.1'")        # a link on the page itself
+    tab.evaluate("location.hash = 'memory=1e8_64_180e9'")                   # a link on the page itself
     tab.evaluate(DRAWN)
     assert stops_of(tab, "memory") == [0, 3, 1] and stops_of(tab, "ring-and-tree") == start
     tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowRight")
-    both = f"{asked}&memory=0.3.1"
-    assert tab.url == both, "one figure's setting leaves the other's"
-    tab.goto("about:blank")
-    tab.goto(both)
-    assert stops_of(tab, "memory") == [0, 3, 1] and stops_of(tab, "ring-and-tree") == [start[0] + 1, *start[1:]]
+    both = f"{asked}&memory=1e8_64_180e9"
+    assert tab.url == here + both, "one figure's setting leaves the other's"
+    assert fresh(both) == ([start[0] + 1, *start[1:]], [0, 3, 1], [])
     tab.locator("#ring-and-tree").get_by_role("button", name="Reset").click()
-    assert tab.url == f"{here}#memory=0.3.1"
-    for odd in ("ring-and-tree", "section", "ring-and-tree=x.-1.1e9", "ring-and-tree=", "memory2=1.1.1", "%"):
-        tab.goto("about:blank")
-        tab.goto(here + "#" + odd)                        # a place of the page, or nonsense: nothing is moved, nothing is lost
-        assert stops_of(tab, "ring-and-tree") == start and tab.url == here + "#" + odd, odd
+    assert tab.url == f"{here}#memory=1e8_64_180e9"
+    for odd in ("#ring-and-tree", "#section", "#ring-and-tree=", "#memory2=1.1.1", "#%"):
+        assert fresh(odd) == (start, other, []) and tab.url == here + odd, odd      # a place of the page, or nonsense
         tab.locator("#memory").get_by_role("button", name="Reset").click()
-        assert tab.url == here + "#" + odd
+        assert tab.url == here + odd
+    for odd, wrong in {"ring-and-tree=100_1e-5_5e10": "The address asks for ranks = 100; allowed: 2 to 4,096, a power of two.",
+                       "ring-and-tree=64_1_5e10": "The address asks for latency α = 1; allowed: 1 µs to 100 µs.",
+                       "ring-and-tree=64_x_5e10": "The address asks for latency α = x; allowed: 1 µs to 100 µs.",
+                       "ring-and-tree=64_1e-5": "The address has 2 values for 3 sliders.",
+                       "memory=7e10_8_90e9": "The address asks for device = 90e9; allowed: 80000000000 for H100, 180000000000 for B200."}.items():
+        assert fresh("#" + odd)[:2] == (start, other)
+        assert [w.startswith(wrong) for w in tab.locator(".cx-wrong:not(:empty)").all_inner_texts()] == [True], odd
     assert errors == []
     tab.close()
+
+
+def test_a_value_between_two_stops_is_kept_and_said(page):
+    tab = page.context.browser.new_page()
+    tab.goto(page.url.partition("#")[0] + "#ring-and-tree=64_3.33e-6_4.5e11")
+    figure = tab.locator("#ring-and-tree")
+    assert figure.locator("output").all_inner_texts() == ["64", "3.33 µs", "450 GB/s"]
+    assert figure.locator("input").nth(1).get_attribute("aria-valuetext") == "3.33 µs"
+    E = ring_and_tree()
+    want = show(float(E.numbers([64, 3.33e-6, 4.5e11])["readouts"][0]), "s")
+    assert want in figure.locator(".cx-read").inner_text()
+    figure.locator("input").nth(1).press("ArrowRight")                      # from there on, the stops
+    tab.evaluate(DRAWN)
+    assert figure.locator("output").nth(1).inner_text() in [show(v, "s") for v in E.stops[1]]
+    tab.close()
+
+
+def test_a_bar_says_its_parts_under_the_pointer(page):
+    figure = page.locator("#memory")
+    part = figure.locator("rect:has(title)").first
+    part.hover()
+    assert figure.locator(".cx-hair text").text_content() == part.locator("title").text_content()
+    page.mouse.move(0, 0)
+    assert figure.locator(".cx-hair").count() == 0 and page.errors == []
+
+
+# --- presets, and rings where a sentence points
+
+def test_a_chip_sets_what_it_names(page):
+    figure = page.locator("#memory")
+    figure.get_by_role("button", name="Reset").click()
+    chip = figure.get_by_role("button", name="Llama 3 405B")
+    assert chip.get_attribute("aria-pressed") == "false"
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "true" and figure.locator("output").first.inner_text() == "406 B"
+    assert "#memory=405853400000_8_80000000000" in page.url
+    assert figure.locator("[aria-pressed=true]").count() == 1
+    figure.get_by_role("button", name="Reset").click()
+    assert chip.get_attribute("aria-pressed") == "false" and "memory" not in page.url
+    assert page.locator("#ring-and-tree .cx-presets").count() == 0          # no slider of a named thing
+
+
+def test_presets_are_the_numbers_of_the_specs():
+    from capacity.hardware import accelerator, link
+    chips = {name: dict(S.get("presets", [])) for name, S in on_pages().items()}
+    h100, ndr = accelerator("h100-sxm"), link("ndr")
+    assert chips["02-extended-roofline/roof"]["H100"] == [[2, h100.peak()], [3, h100.bandwidth]]
+    assert chips["12-ring-and-tree-algorithms/who-wins"]["InfiniBand NDR"] == [[2, ndr.alpha], [3, ndr.beta]]
+    assert "TPU v5p" not in chips["02-extended-roofline/roof"]              # its sliders have no such stop
+    for name, S in on_pages().items():
+        for chip, values in S.get("presets", []):
+            assert all(explorers.fits(S["sliders"][i], u) for i, u in values), (name, chip)
+    assert sum(bool(c) for c in chips.values()) >= 20
+
+
+def test_what_a_slider_can_have_is_the_same_in_both_languages():
+    cases = [[s, u] for S in on_pages().values() for s in S["sliders"] for u in (s["stops"][0], 3, 2.5, 64, 0, -1, 5e10, max(s["stops"])*2, 3.3e-6)]
+    got = run("return data.map(([s, u]) => cx.fits(s, String(u)))", cases)
+    assert got == [explorers.fits(s, u) for s, u in cases]
+
+
+def test_a_ring_stands_where_the_sentence_points(page):
+    assert ring_and_tree().live()["reads"] == [[0, 0, 1e6]]
+    figure = page.locator("#ring-and-tree")
+    figure.get_by_role("button", name="Reset").click()
+    rings = figure.locator("svg[role=img] > rect[rx='6']")
+    assert rings.count() == 1 and figure.locator(".cx-read .cx-reads").count() == 1
+    before = rings.first.get_attribute("y")
+    figure.get_by_label("ranks").press("End")
+    page.evaluate(DRAWN)
+    assert rings.first.get_attribute("y") != before
+    figure.get_by_role("button", name="Reset").click()
+
+
+def test_rings_of_the_book_lie_where_the_sentences_say():
+    reads = {name: S.get("reads", []) for name, S in on_pages().items()}
+    assert reads["01-scale-imperative/two-walls"] == [[0, 0, 7e10], [1, 1, 7e10]]
+    assert [r[2] for r in reads["03a-data-pipeline-io/prefetch-buffer"]] == [4, 16]
+    assert [r[2] for r in reads["20-zero-sharding/hybrid"]] == [8, 512]
+    assert reads["03-cluster-memory-hierarchy/domain-size"][0][2] is None   # where two curves cross
+    assert reads["09-phase-transitions/exact-match"] == []                  # a factor is no place
+    assert sum(map(bool, reads.values())) >= 20
+
+
+def test_parameters_and_tokens_are_millions_and_billions():
+    assert [show(v, "#") for v in (512, 1e6, 7e10, 1.5e13)] == ["512", "1 M", "70 B", "15 T"]
+    assert show(64.2, "⌈H100s") == "65 H100s" and show(.0096, "⌈") == "1" and show(3e6, "⌈") == "3 M"
+    S = counted(on_pages()["01-scale-imperative/two-walls"])
+    assert S["x"]["unit"] == "#" and S["y"]["unit"] == "⌈" and S["readouts"][0]["unit"] == "⌈H100s"
 
 
 def test_the_widget_has_an_axis_at_rest():

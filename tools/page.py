@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
+import explorers
 import landing
 import layers
 import letters
@@ -66,6 +67,9 @@ def annotate(notebook):
         cell["source"] = layers.SOLUTION.sub("", read.code) if read.layer == "argument" else read.code
         for output in cell["outputs"]:
             picture(cell, output)
+            data = output.get("data", {})
+            if "".join(data.get("text/plain", "")).startswith("explore("):
+                data["text/html"] = explorers.dressed("".join(data["text/html"]), "".join(data["text/plain"]))
     if chapter:
         under_title(cells, len(bound))
     return notebook

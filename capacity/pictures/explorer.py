@@ -31,6 +31,7 @@ from ..grammar import Formula, expression
 from ..units import Unit, show
 from . import graphs
 from .axes import nice_step, rungs, ten
+from .live import live
 from .svg import LAB, attribute, frame, short, slug
 
 POINTS = 120                                              # of each curve
@@ -167,8 +168,8 @@ class Axis:
 class Y:
     """The axis of values: of curves ("log" unless told) or of bars (always "linear").
 
-    lo and hi fix its ends; without them it holds what is drawn, rounded outwards so that it rests
-    while a slider moves, and a linear axis starts at 0.
+    lo and hi fix its ends; without them it holds what is drawn, rounded outwards, and where sliders
+    move what is drawn at any setting; a linear axis starts at 0.
     """
     label: str
     unit: str = ""
@@ -493,43 +494,40 @@ class Explorer:
         them as the plain text of the output, which nobody sees where a figure can be shown.
         """
         import sympy as sp
-        order = [*(c["expr"] for c in self.curves),
-                 *(p["expr"] for b in self.bars for p in b["parts"]),
-                 *(e for p in self.points for e in (p["x"], p["y"])),
-                 *(w["expr"] for r in self.readouts for w in r.get("words", [r])),
-                 *([self.limit["expr"]] if self.limit else [])]
         return {"args": [[sp.srepr(s) for s in group] for group in self.args],
-                "exprs": [sp.srepr(e) for e in order]}
+                "exprs": [sp.srepr(e) for e in self._ordered()]}
+
+    def _ordered(self):
+        return [*(c["expr"] for c in self.curves),
+                *(p["expr"] for b in self.bars for p in b["parts"]),
+                *(e for p in self.points for e in (p["x"], p["y"])),
+                *(w["expr"] for r in self.readouts for w in r.get("words", [r])),
+                *([self.limit["expr"]] if self.limit else [])]
+
+    def live(self):
+        """The specification of a figure whose sliders move, live.live()."""
+        return live(self._spec, self.args, self._ordered())
 
     # ---- pictures --------------------------------------------------------------------------
     def svg(self, setting=None, width=640):
         """The picture at a setting, as SVG text, `width` pixels wide; empty if there are only readouts."""
         return self._drawn(self.numbers(setting), width)
 
-    def reach(self):
-        """(lo, hi) of what the axis of values holds at the start: what one slider alone reaches, if that is not far."""
-        S, seen = self._spec, graphs.NOTHING
-        if len(self.sliders)*len(self.curves) < 40:
-            for i, stops in enumerate(self.stops):
-                for end in stops[0], stops[-1]:
-                    seen = graphs.grow(S, seen, self.numbers([*self.start[:i], end, *self.start[i + 1:]]))
-        return graphs.rest(S, self.numbers(), seen, 10 if S["y"]["scale"] == "log" else 1.5)
-
-    def _drawn(self, D, width=640):
-        return frame(*graphs.picture(self._spec, D, width)) if self.y else ""
+    def _drawn(self, D, width=640, spec=None):
+        return frame(*graphs.picture(spec or self._spec, D, width)) if self.y else ""
 
     def words(self, setting=None):
         """The readouts at a setting, as HTML paragraphs."""
         return graphs.readouts(self._spec, self.numbers(setting))
 
-    def table(self, setting=None):
+    def table(self, setting=None, spec=None):
         """The table of values at a setting, as HTML; empty without a picture."""
         if not self.y:
             return ""
 
         def at(x):
             return [float(self.curve(c, setting, np.float64(x))) for c in self.curves]
-        return f"<table>{graphs.rows(self._spec, self.numbers(setting), at)}</table>"
+        return f"<table>{graphs.rows(spec or self._spec, self.numbers(setting), at)}</table>"
 
     def setting_text(self):
         """'ranks = 64, latency = 10 µs': the sliders before anybody moves them."""
@@ -554,25 +552,23 @@ class Explorer:
     def widget(self):
         """Sliders, picture, readouts and table, recomputed by the kernel."""
         import ipywidgets as W
-        wide = W.Layout(width="100%", max_width="640px")
+        S, wide = self.live(), W.Layout(width="100%", max_width="640px")
         controls = [W.SelectionSlider(
             options=[(_stop_text(s, i), v) for i, v in enumerate(s["stops"])], index=s["at"],
             description=s["label"], style={"description_width": "11em"}, layout=wide)
-            for s in self._spec["sliders"]]
+            for s in S["sliders"]]
         title = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>")
-        picture, table, seen = W.HTML(), W.HTML(), [self.reach() if self.y else None]
+        picture, table = W.HTML(), W.HTML()
         drawer = W.Accordion([table], titles=("Values as a table",), layout=wide)
 
         def redraw(_=None):                   # one message a move; the table only while it is seen
             setting = [float(c.value) for c in controls]
             D = self.numbers(setting)
-            if self.y:
-                D["seen"] = seen[0] = graphs.rest(self._spec, D, seen[0])
-            said = graphs.readouts(self._spec, D)
-            picture.value = (f'<div class="cx-lab">{self._drawn(D)}'
+            said = graphs.readouts(S, D)
+            picture.value = (f'<div class="cx-lab">{self._drawn(D, spec=S)}'
                              f'<div aria-live="polite">{said}</div></div>')
             if drawer.selected_index == 0:
-                table.value = f'<div class="cx-lab">{self.table(setting)}</div>'
+                table.value = f'<div class="cx-lab">{self.table(setting, S)}</div>'
         for c in controls:
             c.observe(redraw, "value")
         drawer.observe(redraw, "selected_index")

@@ -3,8 +3,8 @@
 `static/explorer.js` is the same in JavaScript, function by function: a reader sees one picture with a kernel and
 without.  A test compares the two.  Nothing here knows sympy or widgets.
 
-Letters: S the specification, Explorer.spec(); D the numbers at one setting, Explorer.numbers(); seen the (lo, hi) that
-an axis at rest holds; W the width of the picture in pixels; X, Y maps from values to pixels; (x0, x1) by (y0, y1) the
+Letters: S the specification, Explorer.spec(), or what live() made of it; D the numbers at one setting,
+Explorer.numbers(); W the width of the picture in pixels; X, Y maps from values to pixels; (x0, x1) by (y0, y1) the
 field inside the axes; u, v pixels of a place.  A picture is (shapes, W, height, what is read out).
 """
 import math
@@ -24,32 +24,6 @@ def picture(S, D, W):
     return (lines if S["curves"] else bars)(S, D, W)
 
 
-# ---- the axis rests ----------------------------------------------------------------------------
-NOTHING = math.inf, -math.inf
-
-
-def grow(S, seen, D):
-    """(lo, hi) of `seen` and of all that the axis of values has to hold at D."""
-    values = [*(v for c in D["curves"] for v in c), *(p[1] for p in D["points"]), *map(math.fsum, D["bars"]),
-              *([D["limit"]] if S["limit"] else [])]
-    values = [v for v in values if math.isfinite(v) and (v > 0 or S["y"]["scale"] != "log")]
-    return min([seen[0], *values]), max([seen[1], *values])
-
-
-def rest(S, D, seen, many=None):
-    """What the axis holds at D after `seen`, for D["seen"]: so that it rests while a slider moves.
-
-    Where that is more than `many` times what is drawn at D (thirty times on a log axis, three times on a linear one),
-    it becomes ten times that, or half more, lest the picture be too small to see.
-    """
-    (a, b), (lo, hi) = grow(S, NOTHING, D), grow(S, seen, D)
-    if S["y"]["scale"] == "log":
-        many = many or 30
-        return a/10 if lo < a/many else lo, 10*b if hi > many*b else hi
-    many, far = many or 3, max(abs(a), abs(b))
-    return -1.5*far if lo < -many*far else lo, 1.5*far if hi > many*far else hi
-
-
 # ---- lines and points --------------------------------------------------------------------------
 def lines(S, D, W):
     """Curves over x with marked points."""
@@ -60,7 +34,7 @@ def lines(S, D, W):
     head, top = ([], 0) if beside else legend([(c["label"], c["color"], c["dash"]) for c in curves], W)
     y0, high = top + 26, 270 if wide else 215
     y1, n = y0 + high, 7 if wide else 6
-    lo, hi = span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]] + [*D.get("seen", ())], y, n)
+    lo, hi = S.get("rest") or span([v for c in D["curves"] for v in c] + [p[1] for p in D["points"]], y, n)
     ys = ticks({**y, "lo": lo, "hi": hi}, n)
     x0, x1 = widest(ys, y["unit"]) + 8, W - (room if beside else 10)
     X, Y = scaler(x, x["lo"], x["hi"], x0, x1), scaler(y, lo, hi, y1, y0)
@@ -69,9 +43,9 @@ def lines(S, D, W):
     out += grid(X, Y, x0, x1, y0, y1, xs, ys, x["unit"], y["unit"], W)
     out.append(Text((x0 + x1)/2, y1 + 37, x["label"], "middle", opacity=.8))
 
-    px, inside, ends, marks, says = [X(v) for v in D["xs"]], [], [], [], []
+    px, inside, ends, marks, says, gone = [X(v) for v in D["xs"]], [], [], [], [], []
     for c, values in zip(curves, D["curves"]):
-        d, pencil, end = "", "M", None
+        d, pencil, end, past = "", "M", None, None
         for u, value in zip(px, values):
             if math.isfinite(value) and (value > 0 or not log):
                 v = min(max(Y(value), y0 - 400), y1 + 400)          # what leaves the picture is cut off
@@ -80,8 +54,14 @@ def lines(S, D, W):
                 if y0 - 1 <= v <= y1 + 1:
                     end = (u, v)
                     marks.append(end)
+                else:
+                    past = v
             else:
                 pencil = "M"
+        if past is not None and not end:                                       # all of it left: an arrow says where
+            up = past < y0
+            end = x1, y0 if up else y1
+            gone.append(Text(x1 - 6 - 16*len(gone), y0 + 13 if up else y1 - 5, "↑" if up else "↓", "end", c["color"], bold=True))
         inside.append(Path(d, line=c["color"], weight=2.4, dash=c["dash"]))
         ends.append(end)
         says.append(f"{c['label']}: {show(values[0], y['unit'])} to {show(values[-1], y['unit'])}")
@@ -93,7 +73,7 @@ def lines(S, D, W):
             if abs(at - v) > 3 or u < x1 - 3:
                 out.append(Path(f"M{u + 2:.1f} {v:.1f}L{x1 + 8:.1f} {at:.1f}", line=c["color"], line_opacity=.6))
             out.append(Text(x1 + 10, at + 4, c["label"], color=c["color"]))
-    out += dots(S, D, X, Y, x0, x1, y0, y1, marks)
+    out += gone + dots(S, D, X, Y, x0, x1, y0, y1, marks)
     return out, W, y1 + 44, f"{S['title']}. {'; '.join(says)}"
 
 
@@ -145,8 +125,8 @@ def bars(S, D, W):
     beside = wide and longest <= .3*W
     x0, step = longest*1.06 + 10 if beside else 0, 44 if beside else 62
     y1 = y0 + step*len(names) + (0 if beside else 4)
-    lo, hi = span([*totals, *([D["limit"]] if limit else []), *D.get("seen", ())], y, 6)
-    x1 = W - widest(totals, unit)*1.1 - 12
+    lo, hi = S.get("rest") or span([*totals, *([D["limit"]] if limit else [])], y, 6)
+    x1 = W - (S.get("room") or widest(totals, unit))*1.1 - 12
     X = scaler(y, lo, hi, x0, x1)
     xs = thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0)
     out = [*head, *grid(X, None, x0, x1, y0 - 4, y1, xs, [], unit, "", W)]
@@ -164,14 +144,18 @@ def bars(S, D, W):
         for p, value in zip(b["parts"], values):
             if not (math.isfinite(value) and value > 0):
                 continue
-            u, w = X(at), X(at + value) - X(at)
+            u, w = X(at), min(X(at + value), x1) - X(at)
             at += value
+            if w <= 0:
+                continue
             text = show(value, unit)
             inside.append(Rect(u, v, w, 30, p["color"], "paper", title=f"{p['label']}: {text}"))
             start, stop = max(beside_line(u, u + w, line), key=lambda room: room[1] - room[0])
             if width(text) + 10 < stop - start:
                 inside.append(Text((start + stop)/2, v + 20, text, "middle", "on:" + p["color"], bold=True, spoken=False))
-        text, end = show(total, unit), X(at) + 7
+        if X(at) > x1 + 1:                                          # torn off: the number says how long it is
+            above.append(Path(f"M{x1 - 9:.1f} {v + 33}l7 -36m6 0l-7 36", line="paper", weight=3))
+        text, end = show(total, unit), min(X(at), x1) + 7
         off = end - 5 < line < end + width(text) + 4 and line + 7 + width(text) < W
         above.append(Text(line + 7 if off else end, v + 20, text, bold=True, halo=True))
     says = "; ".join(f"{n}: {show(t, unit)}" for n, t in zip(names, totals))

@@ -95,5 +95,5 @@ var cx = (() => {
   const bind = (text) => text.replace(/(\d) (?=(?:%|[kMGTPEµmn]?(?:B|FLOP|s|W|J|Hz)(?:\/s)?|min|h)(?![\w/]))/g, "$1\u00a0");
   const figures = (name, mount) => document.querySelectorAll(`figure.${name}[data-spec]`).forEach(mount);
 
-  return { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el, choice, tell, asked, leads, single, bind, figures };
+  return { escape, fixed, width, most, ink, rect, path, text, group, paint, frame, legend, el, choice, tell, asked, leads, single, bind, figures };
 })();

@@ -1,6 +1,7 @@
 /* Draws every <figure class="cx-explore" data-spec="..."> and keeps its sliders alive, without a kernel, a library or a
    network; works from file:// too. It is capacity/pictures/axes.py and graphs.py, function by function and with their letters,
-   and show() is that of capacity/units.py: a test compares them. The start's ghost and the hair line live only here. */
+   and show() is that of capacity/units.py: a test compares them. The start's ghost, the hair line, the rings where a sentence
+   points and the presets live only here. */
 addEventListener("DOMContentLoaded", () => {
   "use strict";
   const { escape, fixed, width, most, rect, path, text, group, paint, frame, legend, el, single } = cx;
@@ -44,6 +45,11 @@ addEventListener("DOMContentLoaded", () => {
   function show(x, unit = "", digits = 3) {
     if (!isFinite(x)) return x !== x ? "n/a" : x > 0 ? "∞" : "-∞";
     if (unit === "%") return plain(100*x, digits) + " %";
+    if (/^[#⌈]/.test(unit)) {                     // counts, and whole things, that go on with M, B and T
+      if (unit[0] === "⌈") x = Math.ceil(x - 1e-9*Math.abs(x));
+      const a = Math.abs(x), said = a >= 999999.5 && a < 1e18 ? prefixed(x, digits, 12).replace("G", "B") : plain(x, digits);
+      return `${said} ${unit.slice(1)}`.trimEnd();
+    }
     const r = Math.abs(round(x, digits));         // what is shown decides the size
     if (unit === "$") return (x < 0 ? "-$" : "$") + ((r && r < 1e-3) || r >= 1e18 ? powered(r, digits, 1)
       : r < 1e3 ? plain(r, digits) : prefixed(r, digits, 12).replace("G", "B"));
@@ -144,31 +150,35 @@ addEventListener("DOMContentLoaded", () => {
     const room = most(curves.map((c) => width(c.label)), 0) + 16, beside = wide && room <= .3*W && curves.length <= 9;
     const [head, top] = beside ? ["", 0] : legend(curves.map((c) => [c.label, c.color, c.dash]), W);
     const y0 = top + 26, h = wide ? 270 : 215, y1 = y0 + h, n = wide ? 7 : 6;
-    const [lo, hi] = span([...D.curves.flat(), ...D.points.map((p) => p[1]), ...(D.seen || [])], y, n);
+    const [lo, hi] = S.rest || span([...D.curves.flat(), ...D.points.map((p) => p[1])], y, n);
     const ys = ticks({ ...y, lo, hi }, n), x0 = widest(ys, y.unit) + 8, x1 = W - (beside ? room : 10);
     const X = scaler(x, x.lo, x.hi, x0, x1), Y = scaler(y, lo, hi, y1, y0);
     const out = [...head, text(0, top + 13, y.label, "start", SOFT), ...grid(X, Y, x0, x1, y0, y1, thin(x, wide ? 7 : 5, x1 - x0), ys, x.unit, y.unit, W),
       text((x0 + x1)/2, y1 + 37, x.label, "middle", SOFT)];
 
-    const px = D.xs.map(X), inside = [], marks = [], says = [];
+    const px = D.xs.map(X), inside = [], marks = [], says = [], gone = [];
     const trace = (values, seen) => {
-      let d = "", pencil = "M", end = null;
+      let d = "", pencil = "M", end = null, past = null;
       values.forEach((value, i) => {
         if (!isFinite(value) || (value <= 0 && log)) { pencil = "M"; return; }
         const v = Math.min(Math.max(Y(value), y0 - 400), y1 + 400);
         d += `${pencil}${fixed(px[i])} ${fixed(v - y0 + 2)}`;
         pencil = "L";
-        if (y0 - 1 <= v && v <= y1 + 1) seen.push(end = [px[i], v]);
+        if (y0 - 1 <= v && v <= y1 + 1) seen.push(end = [px[i], v]); else past = v;
       });
-      return [d, end];
+      return [d, end, past];
     };
     if (D.ghost) curves.forEach((c, k) => inside.push(path(trace(D.ghost.curves[k], [])[0], { line: c.color, line_opacity: .3, weight: 2.2, dash: c.dash })));
     const ends = curves.map((c, k) => {
-      const values = D.curves[k], [d, end] = trace(values, marks);
+      const values = D.curves[k], [d, end, past] = trace(values, marks), up = past < y0;
       inside.push(path(d, { line: c.color, weight: 2.4, dash: c.dash }));
       says.push(`${c.label}: ${show(values[0], y.unit)} to ${show(values.at(-1), y.unit)}`);
-      return end;
+      if (end || past === null) return end;
+      gone.push(text(x1 - 6 - 16*gone.length, up ? y0 + 13 : y1 - 5, up ? "↑" : "↓", "end", { color: c.color, bold: true }));
+      return [x1, up ? y0 : y1];
     });
+    const rings = (D.reads || []).map(([u, w, c]) => [X(u), Y(w), c]).filter(([u, w]) => x0 <= u && u <= x1 && y0 <= w && w <= y1)
+      .map(([u, w, c]) => rect(u - 6, w - 6, 12, 12, { fill: "paper", line: curves[c].color, weight: 2.4, radius: 6 }));
     D.field = { x0, x1, y0, y1, X, Y };
     out.push(group(inside, { y: y0 - 2, name: "cx-lines", clip: [W, h + 4] }));
     if (beside) {
@@ -180,7 +190,7 @@ addEventListener("DOMContentLoaded", () => {
         out.push(text(x1 + 10, at + 4, c.label, "start", { color: c.color }));
       });
     }
-    return [[...out, ...dots(S, D, X, Y, x0, x1, y0, y1, log, marks)], W, y1 + 44, `${S.title}. ${says.join("; ")}`];
+    return [[...out, ...gone, ...rings, ...dots(S, D, X, Y, x0, x1, y0, y1, log, marks)], W, y1 + 44, `${S.title}. ${says.join("; ")}`];
   }
   const dot = (u, v, color) => rect(u - 5.5, v - 5.5, 11, 11, { fill: color, line: "paper", weight: 2, radius: 5.5 });
   const SIDES = [["start", 9, 4], ["end", -9, 4], ["middle", 0, -10], ["middle", 0, 19],
@@ -219,8 +229,8 @@ addEventListener("DOMContentLoaded", () => {
     const [head, top] = legend(parts.values(), W), y0 = top + (limit ? 26 : 6), names = S.bars.map((b) => b.label);
     const longest = most(names.map(width), 0), beside = wide && longest <= .3*W, x0 = beside ? longest*1.06 + 10 : 0;
     const step = beside ? 44 : 62, y1 = y0 + step*names.length + (beside ? 0 : 4);
-    const [lo, hi] = span([...totals, ...(limit ? [D.limit] : []), ...(D.seen || [])], y, 6);
-    const x1 = W - widest(totals, unit)*1.1 - 12, X = scaler(y, lo, hi, x0, x1);
+    const [lo, hi] = S.rest || span([...totals, ...(limit ? [D.limit] : [])], y, 6);
+    const x1 = W - (S.room || widest(totals, unit))*1.1 - 12, X = scaler(y, lo, hi, x0, x1);
     const out = [...head, ...grid(X, null, x0, x1, y0 - 4, y1, thin({ ...y, lo, hi }, 6, x1 - x0), [], unit, "", W),
       text((x0 + x1)/2, y1 + 37, y.label, "middle", SOFT)];
     const inside = [], above = [], line = limit ? X(D.limit) : NaN;
@@ -237,18 +247,20 @@ addEventListener("DOMContentLoaded", () => {
       b.parts.forEach((p, i) => {
         const value = D.bars[k][i];
         if (!(isFinite(value) && value > 0)) return;
-        const u = X(at), w = X(at + value) - X(at), name = show(value, unit);
+        const u = X(at), w = Math.min(X(at + value), x1) - u, name = show(value, unit);
         at += value;
+        if (w <= 0) return;
         inside.push(rect(u, v, w, 30, { fill: p.color, line: "paper", title: `${p.label}: ${name}` }));
         const [from, to] = rooms(u, u + w).reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
         if (width(name) + 10 < to - from) inside.push(text((from + to)/2, v + 20, name, "middle", { color: "on:" + p.color, bold: true, spoken: false }));
       });
+      if (X(at) > x1 + 1) above.push(path(`M${fixed(x1 - 9)} ${v + 33}l7 -36m6 0l-7 36`, { line: "paper", weight: 3 }));
       if (D.ghost) {
         const was = X(sum(D.ghost.bars[k].filter((value) => value > 0 && isFinite(value))));
         above.push(path(`M${fixed(was)} ${v - 6}v6M${fixed(was)} ${v + 30}v6`, { line: "other", weight: 2, line_opacity: .6 }),
           path(`M${fixed(was)} ${v}v30`, { line: was < X(at) ? "paper" : "other", line_opacity: .6, dash: "2 3" }));
       }
-      const total = show(totals[k], unit), end = X(at) + 7, off = end - 5 < line && line < end + width(total) + 4 && line + 7 + width(total) < W;
+      const total = show(totals[k], unit), end = Math.min(X(at), x1) + 7, off = end - 5 < line && line < end + width(total) + 4 && line + 7 + width(total) < W;
       above.push(text(off ? line + 7 : end, v + 20, total, "start", { bold: true, halo: true }));
     });
     return [[...out, group(inside, { name: "cx-lines" }), ...above], W, y1 + 44, `${S.title}. ` + names.map((n, k) => `${n}: ${show(totals[k], unit)}`).join("; ")];
@@ -293,32 +305,23 @@ addEventListener("DOMContentLoaded", () => {
       xs[0] = lo; xs[xs.length - 1] = hi;
     }
     const at = (v, x) => { v[n] = x; return curves.map((c) => c(v)); };
-    const numbers = (v) => ({
+    const reads = (D, v) => { D.reads = (S.reads || []).map(([k, c, x]) => { v[n] = x ?? D.readouts[k]; return [v[n], curves[c](v), c]; }); return D; };
+    const numbers = (v) => reads({
       xs, curves: curves.map((c) => xs.map((x) => { v[n] = x; return c(v); })), points: points.map((p) => p.map((g) => g(v))),
       bars: parts.map((b) => b.map((g) => g(v))), limit: limit && limit(v),
-      readouts: says.map((g) => (Array.isArray(g) ? g.map((c) => c(v)) : g(v))) });
+      readouts: says.map((g) => (Array.isArray(g) ? g.map((c) => c(v)) : g(v))) }, v);
     return { numbers, at };
   }
 
-  // ---- the axis rests: it holds what any one slider reaches from the start, and what was seen. Where that is more than thirty
-  // ---- times (log) or three times (linear) what is drawn now, only ten times or half more, lest that be too small to see
-  function grow(S, [lo, hi], D) {
-    for (const u of [...D.curves.flat(), ...D.points.map((p) => p[1]), ...D.bars.map(sum), ...(S.limit ? [D.limit] : [])])
-      if (isFinite(u) && (u > 0 || S.y.scale !== "log")) { lo = Math.min(lo, u); hi = Math.max(hi, u); }
-    return [lo, hi];
+  // ---- a value that a slider can have, though it may be no stop of it
+  const near = (a, b) => Math.abs(a - b) <= 1e-6*Math.abs(b), two = (u) => Math.log2(u) % 1 === 0;
+  function fits({ stops, names }, text) {
+    const u = Number(text);
+    return Boolean(text) && (stops.some((w) => near(w, u)) || (!names && Math.min(...stops) <= u && u <= Math.max(...stops) &&
+      (u % 1 === 0 || stops.some((w) => w % 1)) && (two(u) || !stops.every(two))));
   }
-  function rest(S, D, seen, many = S.y.scale === "log" ? 30 : 3) {
-    const [a, b] = grow(S, [Infinity, -Infinity], D), [lo, hi] = grow(S, seen, D), far = Math.max(Math.abs(a), Math.abs(b));
-    if (S.y.scale === "log") return [lo < a/many ? a/10 : lo, hi > many*b ? 10*b : hi];
-    return [lo < -many*far ? -1.5*far : lo, hi > many*far ? 1.5*far : hi];
-  }
-  function reach(S, numbers) {
-    const start = S.sliders.map((s) => s.stops[s.at]);
-    let seen = [Infinity, -Infinity];
-    if (S.sliders.length*S.curves.length < 40)
-      S.sliders.forEach(({ stops }, i) => [stops[0], stops.at(-1)].forEach((u) => { seen = grow(S, seen, numbers(start.map((w, k) => (k === i ? u : w)))); }));
-    return rest(S, numbers(start), seen, S.y.scale === "log" ? 10 : 1.5);
-  }
+  const range = ({ stops, names, unit }) => (names ? stops.map((w, k) => `${w} for ${names[k]}`).join(", ")
+    : `${show(Math.min(...stops), unit)} to ${show(Math.max(...stops), unit)}${stops.every(two) ? ", a power of two" : stops.some((w) => w % 1) ? "" : ", whole"}`);
 
   // ---- the live figure
   function mount(figure) {
@@ -329,24 +332,38 @@ addEventListener("DOMContentLoaded", () => {
     const sliders = S.sliders.map((s, i) => {
       const id = `${figure.id}-${i}`, out = el("output", { for: id });
       const input = el("input", { type: "range", id, min: 0, max: s.stops.length - 1, step: 1, value: s.at, autocomplete: "off" });
-      input.addEventListener("input", later);
+      let own = null;                             // a value between two stops, from a preset or the address
+      input.addEventListener("input", () => { own = null; later(); });
       input.addEventListener("change", tell);
       controls.append(el("label", { for: id }, s.label), out, input);
       const read = () => {
-        const k = Number(input.value), name = s.names ? s.names[k] : single(show(s.stops[k], s.unit));
-        v[i] = s.stops[k];
+        const k = Number(input.value), name = s.names ? s.names[k] : single(show(own ?? s.stops[k], s.unit));
+        v[i] = own ?? s.stops[k];
         if (out.textContent !== name) { out.textContent = name; input.setAttribute("aria-valuetext", name); }
       };
-      return { input, read, reset: () => { input.value = s.at; } };
+      const put = (u) => {
+        const k = s.stops.reduce((a, w, k) => (Math.abs(w - u) < Math.abs(s.stops[a] - u) ? k : a), 0);
+        input.value = k;
+        own = near(s.stops[k], u) ? null : u;
+      };
+      return { input, read, put, reset: () => { put(s.stops[s.at]); }, moved: () => own !== null || Number(input.value) !== s.at };
     });
-    const moved = () => sliders.some(({ input }, i) => Number(input.value) !== S.sliders[i].at);
+    const moved = () => sliders.some((s) => s.moved());
     const reset = el("button", { type: "button" }, "Reset");
-    reset.addEventListener("click", () => { sliders.forEach((s) => s.reset()); seen = S.y && reach(S, numbers); tell(); draw(); });
+    reset.addEventListener("click", () => { sliders.forEach((s) => s.reset()); tell(); draw(); });
     if (details) details.addEventListener("toggle", draw);
-    figure.replaceChildren(el("figcaption", {}, S.title), controls, box, said, el("div", { class: "cx-foot" }, details, reset));
+    const presets = (S.presets || []).map(([name, values]) => {
+      const button = el("button", { type: "button" }, name);
+      button.addEventListener("click", () => { values.forEach(([i, u]) => sliders[i].put(u)); tell(); draw(); });
+      return { button, read: () => button.setAttribute("aria-pressed", values.every(([i, u]) => near(v[i], u))) };
+    });
+    const wrong = el("p", { class: "cx-wrong", role: "status" });
+    figure.replaceChildren(el("figcaption", {}, S.title), wrong,
+      ...(presets.length ? [el("div", { class: "cx-presets", role: "group", "aria-label": "Presets" }, ...presets.map((p) => p.button))] : []),
+      controls, box, said, el("div", { class: "cx-foot" }, details, reset));
 
     const start = numbers(S.sliders.map((s) => s.stops[s.at]));
-    let queued = false, W = 0, seen = S.y && reach(S, numbers), field = null, place = null;
+    let queued = false, W = 0, field = null, place = null, last = "";
 
     // ---- a hair line: the values of all curves where the pointer or the arrow keys are
     const told = el("p", { class: "cx-told", "aria-live": "polite" });
@@ -391,14 +408,33 @@ addEventListener("DOMContentLoaded", () => {
       box.after(told);
     }
 
-    // ---- the address carries the setting, a stop for each slider: #name=3_4_1 (#name=3.4.1 is read as well)
+    // ---- over a bar: the part under the pointer or the finger, and its value
+    if (S.bars.length) {
+      const part = (e) => {
+        const at = e.type !== "pointerleave" && e.target.closest("rect"), name = at && at.querySelector("title");
+        box.querySelector(".cx-hair")?.remove();
+        if (!name) return;
+        const [x, y, w] = ["x", "y", "width"].map((k) => Number(at.getAttribute(k))), half = width(name.textContent)*.6;
+        const shape = text(Math.max(half, Math.min(W - half, x + w/2)), y - 3, name.textContent, "middle", { bold: true, halo: true });
+        box.querySelector("svg").insertAdjacentHTML("beforeend", `<g class="cx-hair" pointer-events="none" aria-hidden="true">${paint([shape])}</g>`);
+      };
+      for (const when of ["pointermove", "pointerdown", "pointerleave"]) box.addEventListener(when, part);
+    }
+
+    // ---- the address carries the setting, a value for each slider: #name=64_1e-5_5e10
     function tell() {
-      if (moved() || cx.asked(figure.id)) cx.tell(figure.id, moved() ? sliders.map((s) => s.input.value).join("_") : null);
+      wrong.textContent = "";
+      sliders.forEach((s) => s.read());
+      if (moved() || cx.asked(figure.id))
+        cx.tell(figure.id, moved() ? v.slice(0, sliders.length).map((u) => String(Number(u.toPrecision(7))).replace("e+", "e")).join("_") : null);
     }
     function asked() {
-      const stops = cx.asked(figure.id);
-      if (!stops) return false;
-      stops.split(/[._]/).forEach((k, i) => { if (/^\d+$/.test(k) && sliders[i]) sliders[i].input.value = k; });
+      const text = cx.asked(figure.id);
+      if (!text) return false;
+      const values = text.split("_"), bad = S.sliders.findIndex((s, i) => !fits(s, values[i])), s = S.sliders[bad];
+      wrong.textContent = values.length !== sliders.length ? `The address has ${values.length} values for ${sliders.length} sliders. They stay where they are.`
+        : s ? `The address asks for ${s.label} = ${values[bad]}; allowed: ${range(s)}. The sliders stay where they are.` : "";
+      if (!wrong.textContent) values.forEach((u, i) => sliders[i].put(Number(u)));
       if (cx.leads(figure.id)) requestAnimationFrame(() => figure.scrollIntoView({ block: "center" }));
       return true;
     }
@@ -407,13 +443,16 @@ addEventListener("DOMContentLoaded", () => {
     function later() { if (!queued) { queued = true; requestAnimationFrame(() => { queued = false; draw(); }); } }
     function draw() {
       sliders.forEach((s) => s.read());
+      presets.forEach((p) => p.read());
       const D = numbers(v), says = readouts(S, D);
-      if (S.y) D.seen = seen = rest(S, D, seen);
       if (moved()) D.ghost = start;
       box.innerHTML = drawn(S, D, W);
       field = D.field;
       hair();
-      if (said.innerHTML !== says) said.innerHTML = says;
+      if (last !== says) {
+        said.innerHTML = last = says;
+        (S.reads || []).forEach(([k, c]) => { said.children[k].classList.add("cx-reads"); said.children[k].style.setProperty("--ring", cx.ink(S.curves[c].color)); });
+      }
       if (details && details.open) table.innerHTML = rows(S, D, (x) => at(v, x));
     }
     function fit() {
@@ -426,6 +465,6 @@ addEventListener("DOMContentLoaded", () => {
     figure.cx = { draw, numbers, S, v };
   }
 
-  Object.assign(cx, { show, ticks, span, picture: drawn, readouts, rows, compile, rest, reach });
+  Object.assign(cx, { show, ticks, span, picture: drawn, readouts, rows, compile, fits });
   cx.figures("cx-explore", mount);
 });
