@@ -13,6 +13,9 @@
   document.getElementById("jb-print-docs-body")?.remove();
   all(".headerlink, button.copybtn, .toctree-wrapper").forEach((e) => e.remove());
 
+  // ---- a target before a heading would let a page end between it and the heading above
+  for (const target of all("section > span[id]:empty")) target.parentElement.querySelector(":scope > :is(h1, h2, h3, h4)")?.prepend(target);
+
   // ---- marks get numbers; the sentences of the programs behind them stand at the end of the chapter
   const said = (proof) => make("span", {}, ...proof.querySelector("summary > span").cloneNode(true).childNodes);
   const noted = new Set(), notes = make("ol", {}), rest = make("ul", {});
@@ -50,8 +53,11 @@
   }
 
   // ---- exercises without their checks
-  if (page.startsWith("exercises/")) article.querySelector("h1 + p").replaceChildren(
-    "Each exercise waits with a check in ", make("code", {}, `${page}.ipynb`), ".");
+  if (page.startsWith("exercises/")) {
+    article.querySelector("h1 + p").replaceChildren("Each exercise waits with a check in ", make("code", {}, `${page}.ipynb`), ".");
+    all(".cell").filter((c) => /^\s*# check/.test(c.textContent) || c.matches(".tag_check")).forEach((c) => c.remove());
+    all("p").filter((p) => p.textContent.trim() === "Your answer:").forEach((p) => p.remove());
+  }
 
   // ---- links to what is not on paper; a place for every link of the others
   for (const a of all("a[href]")) {
@@ -71,17 +77,9 @@
     for (const [e, what, part] of parts) if (part < .995 && part > 0) e.style[what] = `${Math.floor(98*part)}%`;
   };
 
-  const heads = all("h1, h2, h3").map((h) => {
+  return all("h1, h2, h3").map((h) => {
     const copy = h.cloneNode(true);
     copy.querySelectorAll("mjx-container").forEach((m) => m.replaceWith(m.querySelector("math").textContent));
     return [Number(h.tagName[1]), h.closest("section").id, copy.textContent.trim()];
   });
-
-  // ---- an act's heading goes with that of its first section: they are in two boxes, and Chromium parts boxes
-  for (const section of all("h2 + section")) {
-    const box = make("div", { class: "cx-together" }), first = section.firstElementChild, next = first.nextElementSibling;
-    section.prepend(box);
-    box.append(section.previousElementSibling, first, ...next.matches("p") ? [next] : []);
-  }
-  return heads;
 }
