@@ -37,7 +37,7 @@ BEGIN, END = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 CASES, LONGEST, SECONDS = 8, 1200, 4      # cases of an exercise, letters of one, seconds to find them
 SEED = re.compile(r"((?:random\.Random|default_rng|Random)\()(\w+)\)")
 LOOSE = [1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 5e-2]
-OPEN = {"4.6": "a pattern of sends; others are right"}        # checks that take every right answer of many
+OPEN = {"3a.7": "any permutation is right", "4.6": "a pattern of sends; others are right"}
 SAME = '''def _same(got, want):
     if want is None or isinstance(want, (bool, str)):
         return bool(got == want)

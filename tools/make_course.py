@@ -23,10 +23,10 @@ import nbformat
 import yaml
 
 from execute import ROOT, dumps
-from hidden import BEGIN, END, hidden
+from hidden import BEGIN, END
 from make_exercises import HOW, SOLVED, kind, mark, sheet
 from publish import site
-from wrong import wrong
+from wrong import tried
 
 CONFIG = '''"""nbgrader's settings for this course: `nbgrader generate_assignment NAME` in this folder writes release/NAME."""
 c = get_config()                                            # noqa: F821
@@ -97,10 +97,10 @@ def assignment(job):
     """Write one solution's files; (its name, the exercises without hidden tests and why)."""
     solution, out, wheel, address = job
     nb = nbformat.read(solution, as_version=4)
-    blocks, without = hidden(nb)
+    blocks, without, found = tried(nb)
     written = source(solution, wheel, address, blocks)
     files = {out/"source"/solution.stem/solution.name: written, out/"key"/solution.name: with_hidden(nb, blocks)}
-    for who, given in students(wrong(mark(nb), blocks, most=2)).items():
+    for who, given in students(found).items():
         files[out/"wrong"/who/solution.name] = answered(written, given)
     for path, made in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
