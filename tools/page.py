@@ -49,7 +49,7 @@ def annotate(notebook):
     """Sources without their first comments, a role for each mark, and what the transform needs, in the cells' metadata."""
     cells = notebook["cells"]
     chapter = layers.in_acts(cells)
-    bound = layers.bind(cells)[0] if chapter else {}
+    bound, minutes = (layers.bind(cells)[0], reading.minutes(cells)) if chapter else ({}, 0)
     for i, cell in enumerate(cells):
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown" and chapter:
@@ -71,7 +71,7 @@ def annotate(notebook):
             if "".join(data.get("text/plain", "")).startswith("explore("):
                 data["text/html"] = explorers.dressed("".join(data["text/html"]), "".join(data["text/plain"]))
     if chapter:
-        under_title(cells, len(bound))
+        under_title(cells, len(bound), round(minutes))
     return notebook
 
 
@@ -86,12 +86,11 @@ def picture(cell, output):
         data["text/html"] = re.sub(r'<svg (?![^>]*aria-)(?:role="img" )?', lambda _: label, "".join(data["text/html"]))
 
 
-def under_title(cells, statements):
+def under_title(cells, statements, minutes):
     """The page's length, the way to the decision, and what the marks mean, in one paragraph below the title."""
     first = next(c for c in cells if c["cell_type"] == "markdown")
     made = ["".join(o.get("data", {}).get("text/html", "")) for c in cells if c["cell_type"] == "code" for o in c["outputs"]]
     text = " ".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    minutes = round(reading.minutes(cells))
     card = next((m[1] for m in (re.search(r'class="cx-decide[^"]*" id="([\w-]+)"', one) for one in made) if m), None)
     lines = [f"About {minutes} minutes." + (f' <span class="cx-screen">Ten minutes? <a href="#{card}">Go to the decision</a>.</span>'
                                             if card and "Ten minutes?" not in text else "")]
