@@ -107,7 +107,7 @@ def front(sheets, at, address):
     cff = yaml.safe_load((ROOT/"CITATION.cff").read_text(encoding="utf-8"))
     thesis = re.search(r"> \*\*(.+?)\*\*", (ROOT/"index.md").read_text(encoding="utf-8"))[1]
     today = f"{date.today():%-d %B %Y}"
-    where = published() or "its own site, built by make html"
+    where = published() or "the site that make html builds"
     rows, part = [], ""
     for page, _, heads in sheets:
         if page.part != part:
