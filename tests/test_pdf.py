@@ -84,8 +84,9 @@ def test_every_page_has_its_number_and_a_running_head(book):
     without = 0
     for page, label in list(zip(pdf.pages, pdf.page_labels))[2:]:
         top = float(page.mediabox.height) - MARGIN
-        assert "".join(t for h, t in pieces(page) if h < MARGIN - 9) == label
-        head = [t for h, t in pieces(page) if h > top]
+        here = pieces(page)
+        assert "".join(t for h, t in here if h < MARGIN - 9) == label
+        head = [t for h, t in here if h > top]
         without += not head
         assert not head or names & set(head), head
     assert without == len(NAMES)                             # the page that a title opens

@@ -107,14 +107,14 @@ def front(sheets, at, address):
     cff = yaml.safe_load((ROOT/"CITATION.cff").read_text(encoding="utf-8"))
     thesis = re.search(r"> \*\*(.+?)\*\*", (ROOT/"index.md").read_text(encoding="utf-8"))[1]
     today = f"{date.today():%-d %B %Y}"
-    where = published() or "its own site, built by make html"
+    where = published() or "the site that make html builds"
     rows, part = [], ""
     for page, _, heads in sheets:
         if page.part != part:
             part = page.part
             rows.append(f"<h2>{escape(part)}</h2>")
-        title, exercises = heads[0][2], page.name.startswith("exercises/")
-        rows.append(f'<a class="{"cx-minor" if exercises else ""}" href="{address}{page.name}.html"><span>{"Exercises" if exercises else escape(title)}</span>'
+        kind, title = ("cx-minor", "Exercises") if page.name.startswith("exercises/") else ("", escape(heads[0][2]))
+        rows.append(f'<a class="{kind}" href="{address}{page.name}.html"><span>{title}</span>'
                     f'<i></i><b>{at[page.name, ""][0] + 1}</b></a>')
     return written(f"""
       <section class="cx-cover"><h1>{escape(cff["title"])}</h1><p class="cx-thesis">{escape(thesis)}</p>
@@ -124,7 +124,8 @@ def front(sheets, at, address):
       sliders and players with all their positions, the code behind each mark and each figure, the checks of the exercises, the solutions,
       the planner and the labs.</p>
       <p>Text and figures: CC BY-NC-SA 4.0. Code: MIT.</p>
-      <p>To cite: {escape(cff["authors"][0]["name"])}. <em>{escape(cff["title"])}</em>. Version {cff["version"]}, {date.today().year}.</p></div></section>
+      <p>To cite: {escape(cff["authors"][0]["name"])}. <em>{escape(cff["title"])}</em>. Version {cff["version"]},
+      {date.today().year}.</p></div></section>
       <section class="cx-contents"><h1>Contents</h1>{"".join(rows)}</section>""")
 
 
@@ -160,7 +161,8 @@ def bookmarks(writer, sheets, at, shift):
             if level == 1 and page.name.startswith("exercises/"):
                 inside, text = chapter, "Exercises"
             levels = {k: v for k, v in levels.items() if k < level}
-            levels[level] = writer.add_outline_item(title=text, page_number=number + shift, parent=inside, fit=Fit.xyz(0, top), is_open=False)
+            levels[level] = writer.add_outline_item(title=text, page_number=number + shift, parent=inside, fit=Fit.xyz(0, top),
+                                                    is_open=False)
             if level == 1 and page.name.startswith("chapters/"):
                 chapter = levels[1]
 
