@@ -320,8 +320,8 @@ SAID = ["{6} on {7} devices, {8} micro-batches: makespan {0}, {1} idle, peak act
         "<p>Makespan: <strong>{0}</strong>; the longest span of a device: <strong>{3}</strong>.</p>"
         "<p>Idle: <strong>{1}</strong> of the total time, or <strong>{2}</strong> of the ideal time.</p>"
         "<p>Peak activations by device: {5}; at most <strong>{4}</strong>.</p>"]
-KEY = ("A number, where all bars have room, is a micro-batch; paler: later chunks, or the second direction; empty: idle. An activation is that of "
-       "one micro-batch on one device.")
+KEY = ("A number, where all bars have room, is a micro-batch; paler: later chunks, or the second direction; empty: "
+       "idle. An activation is that of one micro-batch on one device.")
 
 
 def _changed(key, n, option):

@@ -222,7 +222,8 @@ class Stepper:
         sums = any(c[0] for f in self.frames for row in f for c in row)
         gone = any(not cell[1] for k in range(1, self.last + 1) for *_, cell in self._changed(k))
         return ("A stripe for each rank whose part is in the sum, in its place and color. " if sums else "") + (
-            "Thin lines at the start: who will send to whom. Frame with a corner: new in this step" + ("; dashed frame: given away." if gone else "."))
+            "Thin lines at the start: who will send to whom. Frame with a corner: new in this step"
+            + ("; dashed frame: given away." if gone else "."))
 
     # ---- the specification -----------------------------------------------------------------
     def spec(self):

@@ -26,7 +26,8 @@ def step(W, forward, backward, sends, span):
     for j in range(int(span/tick + 1e-9) + 1):
         x = left + j*tick*unit
         s.line(f"M{x:.1f} 124v5", weight=1, opacity=.5)
-        s.text(x, 143, f"{j*tick:.1f} s" if j else "0", "start" if not j else "end" if x + 18 > W else "middle", soft=True, size=LEAST, spoken=False)
+        side = "start" if not j else "end" if x + 18 > W else "middle"
+        s.text(x, 143, f"{j*tick:.1f} s" if j else "0", side, soft=True, size=LEAST, spoken=False)
     return s
 
 
