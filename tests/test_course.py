@@ -1,28 +1,74 @@
-"""What tools/make_course.py hands to nbgrader; nbgrader itself grades it in `make course`."""
+"""What tools/make_course.py hands to nbgrader; nbgrader itself grades it in `make course`, and one chapter of it here where it is installed."""
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
+import hidden
 import make_course
 import make_exercises
+import wrong
 
 ROOT = Path(__file__).resolve().parents[1]
 SOLUTIONS = sorted((ROOT/"solutions").glob("*.ipynb"))
+COURSE = ROOT/".venv-course"
+STATEMENT = nbformat.v4.new_markdown_cell("## 1.1 Times\nWrite f. *(5 minutes, easy)*")
+
+
+def solved(answer, check):
+    new = nbformat.v4
+    code = f"# exercise 1.1\ndef f(n, P):\n    ### BEGIN SOLUTION\n    return {answer}\n    ### END SOLUTION"
+    return new.new_notebook(cells=[new.new_markdown_cell("# Solutions 1"), new.new_code_cell("import random"), STATEMENT,
+                                   new.new_code_cell(code), new.new_code_cell(f"# check 1.1\n{check}"),
+                                   new.new_markdown_cell("**Why.** So.")])
 
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=lambda p: p.stem)
 def test_an_assignment_stands_alone(path):
-    nb = make_course.source(path, "capacity.whl", "")
+    nb = make_course.source(path, "capacity_algebra-1.whl", "", {})
     text = "\n".join(c.source for c in nb.cells)
-    assert nb.cells[0].source.startswith("# Exercises ") and not re.search(r"\]\(\.\./|\*\*Why\.|# why \d", text)
-    assert "%pip install --quiet ../capacity.whl" in nb.cells[1].source
+    assert nb.cells[0].source.startswith("# Exercises ") and not re.search(r"\]\(\.\./|\*\*Why\.|\*\*Points\.|# why \d", text)
+    assert 'Path("..").glob("capacity_algebra-*.whl")' in nb.cells[1].source
     answers = [c for c in nb.cells if c.metadata.get("nbgrader", {}).get("solution")]
     assert {c.id for c in nb.cells if "### BEGIN SOLUTION" in c.source} == {c.id for c in answers if not c.metadata.nbgrader.grade}
     judged = [c for c in answers if c.metadata.nbgrader.grade]
     assert all(c.source == make_exercises.ANSWER for c in judged)
     assert sum(c.metadata.nbgrader.points for c in judged) == make_exercises.by_hand(nb.cells[2:])
+
+
+def test_who_knows_the_visible_numbers_by_heart_fails_the_hidden_ones():
+    nb = solved("n*(P - 1)/P", "assert f(80., 4) == 60\nassert f(90., 3) == 60")
+    blocks, without, found = wrong.tried(nb)
+    assert not without and blocks["1.1"].count("('f(") == hidden.CASES
+    passing = {how: (seen, unseen) for _, how, _, seen, unseen in found}
+    assert passing["table"] == (True, False) and not any(unseen for _, unseen in passing.values())
+
+
+def test_hidden_cases_keep_what_visible_calls_have_in_common():
+    nb = solved("n//P", "for P in (2, 4, 8):\n    assert f(16*P, P) == 16")
+    cases = re.findall(r"f\((\d+), (\d+)\)", hidden.hidden(nb)[0]["1.1"])
+    assert cases and all(int(n) % int(P) == 0 and int(P).bit_count() == 1 for n, P in cases)
+
+
+def test_an_open_answer_has_no_hidden_cases():
+    nb = solved("P + 1", "assert f(1., 2) > 2\nassert f(2., 5) > 5")              # any larger number is right
+    blocks, without, _ = wrong.tried(nb)
+    assert not blocks and "another right answer" in without["1.1"]
+
+
+def test_seeds_are_changed_where_arguments_cannot_be_written_down():
+    blocks, without = hidden.hidden(solved("P(n)", "for seed in range(3):\n    x = random.Random(seed).random()\n"
+                                                   "    assert f(x, lambda y: 2*y) == 2*x"))
+    assert not without and "random.Random(1000 + seed)" in blocks["1.1"]
+
+
+def test_hidden_tests_lie_between_nbgraders_marks():
+    nb = make_course.with_hidden(solved("n", "assert f(1, 2) == 1"), {"1.1": "assert f(3, 4) == 3"})
+    assert nb.cells[4].source.endswith("== 1\n### BEGIN HIDDEN TESTS\nassert f(3, 4) == 3\n### END HIDDEN TESTS")
 
 
 def test_links_lead_to_the_published_book_or_are_words():
@@ -39,3 +85,11 @@ def test_the_book_without_solutions_names_none(tmp_path):
     assert (tmp_path/"_toc.yml").read_text().count("file: ") == kept
     for path in (tmp_path/"exercises").glob("*.ipynb"):
         assert not any("(../solutions" in c.source for c in nbformat.read(path, 4).cells), path.name
+
+
+@pytest.mark.skipif(not (COURSE/".installed").exists(), reason="nbgrader is installed by `make course`")
+def test_nbgrader_grades_a_chapter(tmp_path):
+    subprocess.run([sys.executable, "tools/make_course.py", "--pages", "no", tmp_path/"course", "02-extended-roofline"], cwd=ROOT, check=True)
+    done = subprocess.run([COURSE/"bin/python", "tools/try_course.py", tmp_path/"course"], cwd=ROOT, capture_output=True, text=True,
+                          env=os.environ | {"PATH": f"{COURSE/'bin'}:{os.environ['PATH']}"})
+    assert done.returncode == 0 and "the key earns all 10 points" in done.stdout, done.stdout + done.stderr
