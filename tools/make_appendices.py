@@ -109,7 +109,7 @@ def formula_card(f):
             for k, u in f.units.items()]
     rows += [("", f"`{k}`", f"constant {value:g}", domain(f.constant_units[k]))
              for k, value in f.constants.items()]
-    name, letters = f.__name__, f.__name__.replace("_", r"\_")
+    name = f.__name__
     derived = f"derived in {{doc}}`../chapters/{f.chapter}`"
     return f"""(formula-{name.replace("_", "-")})=
 ### `{name}`
@@ -117,7 +117,7 @@ def formula_card(f):
 {f.summary}
 
 $$
-\\mathtt{{{letters}}} = {f.latex} \\qquad [\\text{{{unit(f.unit)}}}]
+{f.latex} \\qquad [\\text{{{unit(f.unit)}}}]
 $$
 
 <details class="cx-card" data-spec="{spec(f)}">

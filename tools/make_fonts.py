@@ -16,7 +16,7 @@ FONTS = Path(__file__).resolve().parents[1]/"vendor/_static/fonts"
 CUTS = {"regular": "400Regular", "italic": "400Regular_Italic", "semibold": "600SemiBold"}
 SIGNS = [*range(0x20, 0x7F), *range(0xA0, 0x100),                     # Latin
          *map(ord, "ąćčęěğıłńőřśşšůźżž"                                # names
-              "ΔΣΨαβγδεηκλμπρσ₀₁₂₃₄⁰⁴⁵⁶⁷⁸⁹⁻⅓⅔–—‘’“”…\u2011\u2060ℓ→↑↓↗−√∞≈≤≥✓")]
+              "ΔΣΨαβγδεηκλμπρσ₀₁₂₃₄⁰⁴⁵⁶⁷⁸⁹⁻⅓⅔–—‘’“”…\u2011\u2060ℓ→↑↓↗−√∞≈≤≥")]
 FEATURES = ["kern", "liga", "tnum"]
 
 
