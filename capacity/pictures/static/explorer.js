@@ -346,7 +346,7 @@ addEventListener("DOMContentLoaded", () => {
         if (out.textContent !== name) { out.textContent = name; input.setAttribute("aria-valuetext", name); }
       };
       const put = (u) => {
-        const k = s.stops.reduce((a, w, k) => (Math.abs(w - u) < Math.abs(s.stops[a] - u) ? k : a), 0);
+        const k = near(s.stops[s.at], u) ? s.at : s.stops.reduce((a, w, k) => (Math.abs(w - u) < Math.abs(s.stops[a] - u) ? k : a), 0);
         input.value = k;
         own = near(s.stops[k], u) ? null : u;
       };
