@@ -17,7 +17,7 @@ import explorers
 from capacity import (GB, MB, TB, Axis, Slider, Y, ceil, day, explore, hour, kB, log2, optimal_segments, recursive_doubling_all_reduce_time,
                       ring_all_reduce_time, show, training_cost, us, where)
 from capacity.pictures import graphs, svg
-from capacity.pictures.live import counted
+from capacity.pictures.alive import counted
 from capacity.pictures.shapes import COLORS
 from capacity.pictures.explorer import ROLES
 from capacity.js import function

@@ -31,7 +31,7 @@ from ..grammar import Formula, expression
 from ..units import Unit, show
 from . import graphs
 from .axes import nice_step, rungs, ten
-from .live import live
+from .alive import live
 from .svg import LAB, attribute, frame, short, slug
 
 POINTS = 120                                              # of each curve
