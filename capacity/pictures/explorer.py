@@ -505,7 +505,7 @@ class Explorer:
                 *([self.limit["expr"]] if self.limit else [])]
 
     def live(self):
-        """The specification of a figure whose sliders move, live.live()."""
+        """The specification of a figure whose sliders move, alive.live()."""
         return live(self._spec, self.args, self._ordered())
 
     # ---- pictures --------------------------------------------------------------------------
