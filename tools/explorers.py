@@ -8,7 +8,7 @@ import sympy as sp
 from sympy.codegen import cfunctions
 
 from capacity.hardware import accelerator, link
-from capacity.pictures.live import live
+from capacity.pictures.alive import live
 from capacity.pictures.svg import attribute, short
 from capacity.transformer import model
 

@@ -31,7 +31,7 @@ from ..grammar import Formula, expression
 from ..units import Unit, show
 from . import graphs
 from .axes import nice_step, rungs, ten
-from .live import live
+from .alive import live
 from .svg import LAB, attribute, frame, short, slug
 
 POINTS = 120                                              # of each curve
@@ -505,7 +505,7 @@ class Explorer:
                 *([self.limit["expr"]] if self.limit else [])]
 
     def live(self):
-        """The specification of a figure whose sliders move, live.live()."""
+        """The specification of a figure whose sliders move, alive.live()."""
         return live(self._spec, self.args, self._ordered())
 
     # ---- pictures --------------------------------------------------------------------------

@@ -320,7 +320,11 @@ addEventListener("DOMContentLoaded", () => {
     return Boolean(text) && (stops.some((w) => near(w, u)) || (!names && Math.min(...stops) <= u && u <= Math.max(...stops) &&
       (u % 1 === 0 || stops.some((w) => w % 1)) && (two(u) || !stops.every(two))));
   }
-  const range = ({ stops, names, unit }) => (names ? stops.map((w, k) => `${w} for ${names[k]}`).join(", ")
+  const written = (u) => {                         // 5e10, but 64: the shorter one
+    const r = Number(u.toPrecision(7)), short = r.toExponential().replace("e+", "e"), long = String(r);
+    return short.length < long.length ? short : long;
+  };
+  const range = ({ stops, names, unit }) => (names ? stops.map((w, k) => `${written(w)} for ${names[k]}`).join(", ")
     : `${show(Math.min(...stops), unit)} to ${show(Math.max(...stops), unit)}${stops.every(two) ? ", a power of two" : stops.some((w) => w % 1) ? "" : ", whole"}`);
 
   // ---- the live figure
@@ -342,7 +346,7 @@ addEventListener("DOMContentLoaded", () => {
         if (out.textContent !== name) { out.textContent = name; input.setAttribute("aria-valuetext", name); }
       };
       const put = (u) => {
-        const k = s.stops.reduce((a, w, k) => (Math.abs(w - u) < Math.abs(s.stops[a] - u) ? k : a), 0);
+        const k = near(s.stops[s.at], u) ? s.at : s.stops.reduce((a, w, k) => (Math.abs(w - u) < Math.abs(s.stops[a] - u) ? k : a), 0);
         input.value = k;
         own = near(s.stops[k], u) ? null : u;
       };
@@ -426,7 +430,7 @@ addEventListener("DOMContentLoaded", () => {
       wrong.textContent = "";
       sliders.forEach((s) => s.read());
       if (moved() || cx.asked(figure.id))
-        cx.tell(figure.id, moved() ? v.slice(0, sliders.length).map((u) => String(Number(u.toPrecision(7))).replace("e+", "e")).join("_") : null);
+        cx.tell(figure.id, moved() ? v.slice(0, sliders.length).map(written).join("_") : null);
     }
     function asked() {
       const text = cx.asked(figure.id);

@@ -106,14 +106,17 @@ class Functions:
         """Round ends of an axis that holds what is drawn at any setting, as far as the start can still be read on it."""
         y = self.S["y"]
         (a, b), (lo, hi), scale = self.start(), self.reach(), y["scale"]
+        if lo > hi:
+            return span((), y, 6)
         most = FAR[scale]*(b if scale == "log" else max(abs(a), abs(b)))
         if self.limit:
             most = max(most, self._ends(self._over(self.limit))[1])
         lo, hi = max(lo, a/FAR[scale] if scale == "log" else -most), min(hi, most)
         if scale == "linear":
             return span((lo, hi), y, 6)
-        steps = rungs(y["unit"], lo, hi, (1, 2, 5))
-        return [y.get("lo", max(v for v in steps if v <= lo*(1 + 1e-9))), y.get("hi", min(v for v in steps if v >= hi*(1 - 1e-9)))]
+        steps = rungs(y["unit"], lo, hi, (1, 2, 5)) + rungs(y["unit"], lo, hi)
+        return [y.get("lo", max((v for v in steps if v <= lo*(1 + 1e-9)), default=lo)),
+                y.get("hi", min((v for v in steps if v >= hi*(1 - 1e-9)), default=hi))]
 
     def totals(self):
         """Totals of bars, from the least to the greatest."""
