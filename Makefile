@@ -61,16 +61,14 @@ test: $(READY) $(BUILT)
 
 # Real processes talk over this machine's loopback; OMP_NUM_THREADS: they share its cores.
 labs: $(LABS)/.installed
-	@export OMP_NUM_THREADS=1; for lab in labs/lab[0-2]_*.py labs/lab[4-8]_*.py labs/lab1[0-24-9]_*.py labs/lab20_*.py; do \
-	  echo "$$lab on $(RANKS) processes"; \
-	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$lab || exit 1; done
+	@$(LABS)/bin/python labs/launch.py $(RANKS) labs/lab[0-2]_*.py labs/lab[4-8]_*.py labs/lab1[0-24-9]_*.py labs/lab2[0-2]_*.py \
+	  labs/recipes/*.py
 	@export OMP_NUM_THREADS=1; for lab in labs/lab3_fake_ranks.py labs/lab9_memory.py; do \
 	  echo "$$lab in one process"; $(LABS)/bin/python $$lab || exit 1; done
-	@export OMP_NUM_THREADS=1; for recipe in labs/recipes/*.py; do \
-	  echo "$$recipe on $(RANKS) processes"; \
-	  $(LABS)/bin/python -m torch.distributed.run --standalone --nproc-per-node=$(RANKS) $$recipe || exit 1; done
 	@echo "labs/lab13_failures.py: jobs that fail and resume"
 	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/lab13_failures.py
+	@echo "labs/lab23_missing.py: jobs with a rank that is not there"
+	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/lab23_missing.py
 	@echo "labs/failures.py: labs that break"
 	@OMP_NUM_THREADS=1 $(LABS)/bin/python labs/failures.py
 

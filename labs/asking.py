@@ -35,14 +35,16 @@ def answer(value, unit):
 def end():
     """The number that was asked for, beside the guess."""
     value, unit = _state["answer"]
-    told = f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:,.3g}"
     guess = _state["guess"]
     if guess is None:
-        print(f"The number: {told} {unit}", flush=True)
-    elif guess and abs(value/guess - 1) > .02:
-        print(f"You said {guess:,g}, it is {told} {unit}: {value/guess:.3g} times what you said", flush=True)
+        print(f"The number: {told(value)} {unit}", flush=True)
     else:
-        print(f"You said {guess:,g}, it is {told} {unit}", flush=True)
+        off = f": {value/guess:.3g} times what you said" if guess and abs(value/guess - 1) > .02 else ""
+        print(f"You said {told(guess)}, it is {told(value)} {unit}{off}", flush=True)
+
+
+def told(x):
+    return f"{x:,.0f}" if abs(x) >= 100 or x == round(x) else f"{x:,.3g}"
 
 
 def paragraph(first):

@@ -3,7 +3,7 @@
     python labs/failures.py
 
 It starts itself as a lab of three ranks that is broken on purpose, once in every way. Then it runs every lab with `--break`, every
-lab as one process, and both tasks, blank and solved: what the reader is told must be what is written here.
+lab as one process, one with a guess, and both tasks, blank and solved: what the reader is told must be what is written here.
 """
 import os
 import signal
@@ -131,6 +131,15 @@ def one_process():
     print(f"ok  {len(BREAKS) - len(BY_THEMSELVES)} labs as one process: a sentence, and the command", flush=True)
 
 
+def guesses():
+    """What is said of a right guess and of a wrong one."""
+    from launch import Job
+    for guess, sentence in (("4", "You said 4, it is 4 times\n"), ("2", "You said 2, it is 4 times: 2 times what you said\n")):
+        code, text, _ = Job(path(0), "--guess", guess).wait(LIMIT)
+        assert code == 0 and sentence in text, text
+    print("ok  a guess is compared with what the lab counts", flush=True)
+
+
 def tasks():
     from launch import Job
     for name, sentence in TASKS.items():
@@ -146,6 +155,7 @@ def main():
     by_themselves = {number: alone(number) for number in BY_THEMSELVES}
     breaks()
     one_process()
+    guesses()
     tasks()
     for way, started in waiting.items():
         end(way, *started)

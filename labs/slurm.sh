@@ -12,8 +12,10 @@ set -euo pipefail
 
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 export OMP_NUM_THREADS=1
+echo "nodes: $(scontrol show hostnames "$SLURM_JOB_NODELIST" | tr '\n' ' ')"     # who is missing, if torchrun waits in vain
 
 srun --kill-on-bad-exit=1 .venv-labs/bin/python -m torch.distributed.run \
   --nnodes="$SLURM_NNODES" --nproc-per-node="$SLURM_GPUS_ON_NODE" \
   --rdzv-id="$SLURM_JOB_ID" --rdzv-backend=c10d --rdzv-endpoint="$first:29500" \
+  --rdzv-conf=join_timeout=45 \
   "${@:-labs/lab1_ring.py}"
