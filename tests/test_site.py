@@ -127,7 +127,7 @@ def test_axe_finds_nothing(page):
 
 # --- on entering in the middle, and on a phone
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
-@pytest.mark.parametrize("name", ["chapters/16-pipeline-parallelism-separability.html#your-guess", "exercises/15-tensor-parallelism-linearity.html",
+@pytest.mark.parametrize("name", ["chapters/16-pipeline-parallelism-separability.html#where-it-breaks", "exercises/15-tensor-parallelism-linearity.html",
                                   "appendices/quick-reference.html", "appendices/formulas.html#ring-all-reduce-time"])
 def test_stands_still_where_it_is_entered(book, name, screen):
     page = book.context.new_page()
