@@ -348,7 +348,7 @@ CHOICES = """figure => { function play() {
 
 # The picture and the sentence of each step, by the arrow key from the first on.
 STEPS = """figure => { function play() {
-    const first = [...figure.querySelectorAll('button')].find(b => b.textContent === 'First'), seen = [];
+    const first = [...figure.querySelectorAll('button')].find(b => b.textContent === 'First'), seen = []; figure.cx.go(0);
     for (let k = 0; k <= Number(figure.querySelector('input[type=range]').max); k++) {
         seen.push([figure.querySelector('svg[role=img]').outerHTML, figure.querySelector('[aria-live=polite]').innerText]);
         first.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true, cancelable: true }));

@@ -55,7 +55,7 @@
     const page = new DOMParser().parseFromString(source, "text/html"), article = page.querySelector("article.bd-article");
     const there = anchor && page.getElementById(anchor.slice(1)), from = there ? there.closest("section, dl") : article;
     const pick = (within) => [...within.querySelectorAll("p, li, dd, td")].filter((e) => !e.closest("nav, .cx-under, .cell_input, pre")).map((e) => {
-      const text = e.textContent.replace(/\s+/g, " ").trim(), low = text.toLowerCase();
+      const text = e.textContent.replace(/\\[()]/g, "").replace(/\s+/g, " ").trim(), low = text.toLowerCase();
       return { text, has: asked.filter((w) => low.includes(w)).length - (text.length < 60 ? .3 : 0) - (/\\[({a-z]/.test(text) ? .5 : 0) };
     }).reduce((best, one) => one.has > best.has ? one : best, { text: "", has: 0 });
     const best = pick(from).has > 0 ? pick(from) : pick(article), p = document.createElement("p");
