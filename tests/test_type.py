@@ -14,7 +14,8 @@ import pytest
 
 from capacity.grammar import REGISTRY
 
-PAGES = ["index.html", "plan.html", "chapters/04-alpha-beta-model.html", "exercises/17-sequence-parallelism-decomposability.html",
+CHAPTER = "chapters/04-alpha-beta-model.html"
+PAGES = ["index.html", "plan.html", CHAPTER, "exercises/17-sequence-parallelism-decomposability.html",
          "solutions/17-sequence-parallelism-decomposability.html", "appendices/hardware.html", "appendices/notation.html", "labs/README.html"]
 SCROLLS = "div.pst-scrollable-table-container", "table.table", "table.map"       # on a phone, in a box that shows its edge
 
@@ -67,7 +68,7 @@ def test_the_text_does_not_jump_when_its_face_arrives(book):
     page.route("**/fonts/serif-*.woff2", lambda route: (page.wait_for_timeout(500), route.continue_()))
     page.add_init_script("window.moved = 0; new PerformanceObserver(l => l.getEntries().forEach(e => { window.moved += e.value; }))"
                          ".observe({ type: 'layout-shift', buffered: true })")
-    page.goto(book.address + PAGES[3], wait_until="load")
+    page.goto(book.address + CHAPTER, wait_until="load")
     page.evaluate("document.fonts.ready")
     page.wait_for_timeout(1000)
     assert page.evaluate("[...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
@@ -77,7 +78,7 @@ def test_the_text_does_not_jump_when_its_face_arrives(book):
 
 def test_on_paper(book):
     """What is cited stands at the end of a chapter, the contents do not stand at its head, and pictures are there."""
-    page = book.visit(PAGES[3])
+    page = book.visit(CHAPTER)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     cited = page.evaluate("[...new Set([...document.querySelectorAll('.bibtex-citation a')].map(a => Number(a.textContent)))].sort((a, b) => a - b)")
