@@ -464,7 +464,8 @@ def page(app, name, template, context, doctree):
 
 
 def pictures(app, config):
-    """The scripts and styles of the package's pictures, on every page."""
+    """The scripts and styles of the package's pictures, on every page; and book.css last, wherever the disk lists it."""
+    config.html_css_files.sort(key="book.css".__eq__)
     config.html_static_path.append(str(STATIC))
     for path in sorted(STATIC.iterdir()):
         (app.add_js_file if path.suffix == ".js" else app.add_css_file)(path.name)
