@@ -39,7 +39,7 @@ def test_a_lab_begins_with_a_number_and_ends_with_a_line(path):
     assert "answer(" in text and "broken()" in text
     number = re.findall(r"\d+", path.stem)[0]
     assert f"| {number} | {chapter} | {question[0].upper() + question[1:]} |" in README
-    assert f"{{admonition}} Lab {number}: {line[0].upper() + line[1:]}\n" in README
+    assert f"**Lab {number}.** {line[0].upper() + line[1:]}.\n" in README
     assert f"| `{path.name}` |" in README
 
 
