@@ -503,7 +503,7 @@ def parser():
         sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens")
         sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence: 8192")
         for name in (*DEGREES, "zero", "recompute"):
-            sub.add_argument("--" + name, metavar="N,N" if many else "N", help="values allowed" if many else argparse.SUPPRESS)
+            sub.add_argument("--" + name, metavar="N,N" if many else "N", help="values allowed" if many else "of the layout")
         sub.add_argument("--sequence-parallel", choices=("yes", "no", "both") if many else ("yes", "no"))
         sub.add_argument("--share", default="0.9", help="of a device's memory that may be filled (0.9)")
         sub.add_argument("--format", help="of the products: bf16, fp8")
