@@ -262,8 +262,13 @@ class Footprint:
                 for stage in sorted({instant.stage for instant in self.instants})}
 
     def fits(self, device, share=1):
-        """Whether it fits into this share of a device's memory: True or False, an array, or a condition on symbols."""
+        """Whether it fits into this share of a device's memory: True or False, an array, or a condition on symbols.
+
+        ValueError for a share that is a number, and not above 0 and at most 1.
+        """
         _demand(Accelerator, device=device)
+        if isinstance(share, Real) and not 0 < share <= 1:
+            raise ValueError(f"share = {share!r}; allowed: above 0 and at most 1")
         return self.total <= share*device.memory
 
 

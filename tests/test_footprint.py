@@ -383,6 +383,9 @@ def test_errors_name_what_is_wrong():
             memory(*arguments)
     with pytest.raises(TypeError, match="device = 80; allowed: an Accelerator, such as accelerator"):
         foot().fits(80)
+    for share in (0, -1, 90, float("nan")):
+        with pytest.raises(ValueError, match="share = .*allowed: above 0 and at most 1"):
+            foot().fits(accelerator("h100-sxm"), share)
     with pytest.raises(ValueError, match="unknown policy 'adam'; close matches: adam8"):
         foot(policy="adam")
     with pytest.raises(ValueError, match="unknown kernels 'megatro'; close matches: megatron"):
