@@ -302,8 +302,8 @@ def main(comm):
         for name, got in rows:
             what = "; " + ", ".join(f"{k} {v:.0%}" for k, v in got["parts"].items()) if "parts" in got else ""
             sent, speed = int(sum(got["sent"].values())), BATCH*LENGTH/got["seconds"]
-            print(f"    {name:8} loss {got['losses'][STEPS - 1]:.4f}   held {got['held']:>9,} B   saved {got['saved']:>9,} B   sent {sent:>9,} B   "
-                  f"{speed:>7,.0f} bytes of text a second{what}", flush=True)
+            print(f"    {name:8} loss {got['losses'][STEPS - 1]:.4f}   held {got['held']:>9,} B   saved {got['saved']:>10,} B   "
+                  f"sent {sent:>9,} B   {speed:>7,.0f} bytes of text a second{what}", flush=True)
 
 
 if __name__ == "__main__":
