@@ -162,7 +162,7 @@ def main(comm):
     loss = {}
     for skew in (0, .9):
         for H in (1, 8, 64):
-            loss[skew, H] = tested(diloco(comm, batches(rank, skew), H, 512))
+            loss[skew, H] = tested(diloco(comm, batches(rank, skew), H, 256))
     if rank == 0:
         for skew, word in ((0, "alike"), (.9, "sorted")):
             print(f"    {word} data: loss {', '.join(f'{loss[skew, H]:.3f} with H = {H}' for H in (1, 8, 64))}")

@@ -15,11 +15,13 @@ import socket
 import sys
 import time
 import traceback
+import warnings
 from collections import defaultdict, deque
 from datetime import timedelta
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")               # the profiler keeps quiet
+warnings.filterwarnings("ignore", ".*deprecated. Please use `torch.distributed", FutureWarning)     # a new name since 2.13
 os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")       # NCCL too reports a rank that does not come
 
 import torch

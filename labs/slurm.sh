@@ -17,5 +17,5 @@ echo "nodes: $(scontrol show hostnames "$SLURM_JOB_NODELIST" | tr '\n' ' ')"    
 srun --kill-on-bad-exit=1 .venv-labs/bin/python -m torch.distributed.run \
   --nnodes="$SLURM_NNODES" --nproc-per-node="$SLURM_GPUS_ON_NODE" \
   --rdzv-id="$SLURM_JOB_ID" --rdzv-backend=c10d --rdzv-endpoint="$first:29500" \
-  --rdzv-conf=join_timeout=45 \
+  --rdzv-conf=join_timeout=45,read_timeout=15 \
   "${@:-labs/lab1_ring.py}"

@@ -40,7 +40,14 @@ def test_a_lab_begins_with_a_number_and_ends_with_a_line(path):
     number = re.findall(r"\d+", path.stem)[0]
     assert f"| {number} | {chapter} | {question[0].upper() + question[1:]} |" in README
     assert f"**Lab {number}.** {line[0].upper() + line[1:]}.\n" in README
-    assert f"| `{path.name}` |" in README
+    row, = re.findall(rf"^\| `{path.name}` \| .* \| (.*) \|$", README, re.M)
+    assert chapter in row.split(", ")
+
+
+def test_the_questions_stand_in_the_order_of_the_chapters():
+    chapters = re.findall(r"^\| \d+ \| (\w+) \| ", README, re.M)
+    assert len(chapters) == len(FILES)
+    assert chapters == sorted(chapters, key=lambda c: (int(re.match(r"\d+", c)[0]), c))
 
 
 def test_every_broken_lab_is_run_and_its_message_printed():
