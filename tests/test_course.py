@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -11,6 +12,7 @@ import pytest
 import hidden
 import make_course
 import make_exercises
+import mutants
 import wrong
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +48,20 @@ def test_who_knows_the_visible_numbers_by_heart_fails_the_hidden_ones():
     assert not without and blocks["1.1"].count("('f(") == hidden.CASES
     passing = {how: (seen, unseen) for _, how, _, seen, unseen in found}
     assert passing["table"] == (True, False) and not any(unseen for _, unseen in passing.values())
+
+
+def test_the_wrong_student_errs_in_another_way_each_time():
+    found = [(n, how, f"{n} {how}", True, how == "changed 1") for n in ("1.1", "1.2") for how in ("twice", "changed 1")]
+    assert make_course.student(found) == {"1.1": "1.1 twice", "1.2": "1.2 changed 1"}
+    assert wrong.tally([*found, ("1.3", "changed 2", "", False, False)]) == {"twice": [2, 2, 0], "changed": [3, 2, 2]}
+
+
+def test_what_waits_is_not_too_long_and_what_computes_without_end_is():
+    with mutants.limited(.05):
+        time.sleep(.1)
+    with pytest.raises(mutants.TooLong), mutants.limited(.05):
+        while True:
+            pass
 
 
 def test_hidden_cases_keep_what_visible_calls_have_in_common():

@@ -4,7 +4,8 @@
 
     source/NAME/NAME.ipynb   exercises with their answers and hidden tests, nbgrader's source
     key/NAME.ipynb           answers, reasons, hidden tests, and what earns the points of a hand
-    wrong/WHO/NAME.ipynb     three students who answer wrongly, and one who knows the visible checks by heart
+    wrong/NAME.ipynb         a student who answers every exercise wrongly, in another way each
+    wrong_answers.txt        of each kind of wrong answer, how many were tried here and how many pass
     release/                 the package's wheel, and what a classroom repository needs; nbgrader writes the exercises beside them
     site/                    the book without solutions (not with --pages no)
 
@@ -26,8 +27,9 @@ from execute import ROOT, dumps
 from hidden import BEGIN, END
 from make_exercises import HOW, SOLVED, kind, mark, sheet
 from publish import site
-from wrong import tried
+from wrong import said, tally, tried
 
+MOST = 0.05                     # of the wrong answers may pass, over all chapters
 CONFIG = '''"""nbgrader's settings for this course: `nbgrader generate_assignment NAME` in this folder writes release/NAME."""
 c = get_config()                                            # noqa: F821
 c.CourseDirectory.course_id = "capacity"
@@ -83,29 +85,26 @@ def answered(nb, given):
     return nb
 
 
-def students(found):
-    """{who: {number: answer}}: of each exercise's wrong answers three in turn, and the table of the visible results."""
+def student(found):
+    """{number: answer}: of each exercise one wrong answer, of another kind than the exercise before it where there is one."""
     kinds = {}
-    for number, how, text, *_ in found:
-        kinds.setdefault(number, {})[how] = text
-    who = {f"wrong{k}": {n: [*of.values()][(i + 3*k) % len(of)] for i, (n, of) in enumerate(kinds.items())} for k in range(3)}
-    who["by-heart"] = {n: of.get("table", next(iter(of.values()))) for n, of in kinds.items()}
-    return who
+    for number, _, text, *_ in found:
+        kinds.setdefault(number, []).append(text)
+    return {n: texts[i % len(texts)] for i, (n, texts) in enumerate(kinds.items())}
 
 
 def assignment(job):
-    """Write one solution's files; (its name, the exercises without hidden tests and why)."""
+    """Write one solution's files; (the exercises without hidden tests and why, its wrong answers)."""
     solution, out, wheel, address = job
     nb = nbformat.read(solution, as_version=4)
     blocks, without, found = tried(nb)
     written = source(solution, wheel, address, blocks)
-    files = {out/"source"/solution.stem/solution.name: written, out/"key"/solution.name: with_hidden(nb, blocks)}
-    for who, given in students(found).items():
-        files[out/"wrong"/who/solution.name] = answered(written, given)
+    files = {out/"source"/solution.stem/solution.name: written, out/"key"/solution.name: with_hidden(nb, blocks),
+             out/"wrong"/solution.name: answered(written, student(found))}
     for path, made in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dumps(made), encoding="utf-8")
-    return solution.stem, without
+    return without, found
 
 
 def without_solutions(folder):
@@ -139,7 +138,8 @@ def main():
     parser.add_argument("--pages", choices=["yes", "no"], default="yes", help="build the site, too")
     args = parser.parse_args()
     out = args.out.resolve()
-    shutil.rmtree(out, ignore_errors=True)
+    for old in (out, ROOT/"build"):             # what setuptools left there would get into the wheel
+        shutil.rmtree(old, ignore_errors=True)
     shutil.copytree(ROOT/"tools/course/release", out/"release")
     subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-build-isolation",
                     "-w", out/"release", ROOT], check=True)
@@ -149,9 +149,14 @@ def main():
     with ProcessPoolExecutor(2) as pool:
         done = [*pool.map(assignment, [(s, out, wheel.name, site(config["book_repository"])) for s in solutions])]
     (out/"nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-    lines = [f"{number:8} {why}" for _, without in done for number, why in without.items()]
+    lines = [f"{number:8} {why}" for without, _ in done for number, why in without.items()]
     (out/"without_hidden_tests.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
     print(f"{len(solutions)} assignments in {out}/source and their key; {len(lines)} exercises have no hidden test")
+    found = [answer for _, answers in done for answer in answers]
+    (out/"wrong_answers.txt").write_text(f"{said(tally(found))}\n", encoding="utf-8")
+    print((out/"wrong_answers.txt").read_text(encoding="utf-8"), end="")
+    if not args.names and sum(unseen for *_, unseen in found) > MOST*len(found):
+        raise SystemExit(f"more than {MOST:.0%} of the wrong answers pass: tools/wrong.py prints them")
     if args.pages == "yes":
         pages(out)
         print(f"the book without solutions: {out}/site")

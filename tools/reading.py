@@ -147,6 +147,8 @@ def course(every):
         says += f"; **due: {due}**" if due else ""
         rows.append(f"| {k} | {says} | {' · '.join(map(link, chapters))} | {read:.1f} h | {work:.1f} h |")
     taken = [c for _, chapters in COURSES[every] for c in chapters]
+    read, both = hours(taken, []), hours(taken, LEVELS[every])
+    rows.append(f"| | altogether | | {read:.1f} h | {both - read:.1f} h |")
     trusted = [c for c in closed(*taken) if c not in taken]
     said = f"\n\nOn trust: what these build on in chapters {', '.join(map(link, trusted))}." if trusted else ""
     head = f"| {every} | subject | chapters | reading | {' and '.join(LEVELS[every])} exercises |\n|---:|---|---|---:|---:|"
