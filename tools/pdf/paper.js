@@ -38,8 +38,8 @@
   const answers = make("ol", {});
   for (const q of all(".cx-quiz > ol > li")) {
     const right = q.querySelector("li[data-right='1']"), button = right.querySelector("button");
-    button.click();
-    const why = make("span", {}, ...right.querySelector("[role=status]").cloneNode(true).childNodes);
+    const why = make("span", {}, ...right.querySelector("[role=status] p").cloneNode(true).childNodes);
+    why.querySelector("b").remove();
     answers.append(make("li", {}, make("b", {}, ...right.querySelector(".cx-option").cloneNode(true).childNodes), ". ", why));
     button.click();
   }
