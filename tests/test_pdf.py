@@ -1,7 +1,9 @@
-"""The book on paper: a chapter, its exercises and the bibliography, printed and joined as the whole is."""
+"""The book on paper: the preface, a chapter, its exercises and the bibliography, printed and joined as the whole is."""
 import re
 import shutil
 import subprocess
+from collections import Counter
+from itertools import chain
 
 import pytest
 
@@ -9,13 +11,13 @@ import browser
 import built
 import make_pdf
 
-NAMES = ["chapters/12-ring-and-tree-algorithms", "exercises/12-ring-and-tree-algorithms", "appendices/bibliography"]
+NAMES = ["preface", "chapters/12-ring-and-tree-algorithms", "exercises/12-ring-and-tree-algorithms", "appendices/bibliography"]
 MARGIN = 20*72/25.4                                          # of paper.css, in points
 
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    """The reader of a small book, and its file."""
+    """The reader of a small book; of each page the text, and its pieces with their height and face; its file."""
     if not browser.find():
         pytest.skip(browser.MISSING)
     if not (built.HTML/"index.html").exists():
@@ -23,18 +25,21 @@ def book(tmp_path_factory):
     out = tmp_path_factory.mktemp("pdf")/"book.pdf"
     make_pdf.make([page for page in make_pdf.contents() if page.name in NAMES], out)
     pdf = make_pdf.PdfReader(out)
-    return pdf, [page.extract_text() for page in pdf.pages], out
+    texts, drawn = zip(*map(read, pdf.pages))
+    return pdf, texts, drawn, out
 
 
 def words(text):
     return re.sub(r"\W+", "", text)
 
 
-def pieces(page):
-    """(height on the page, text) of what stands on it."""
+def read(page):
+    """Its text, and (height on the page, text, face) of each piece that holds a word."""
     found = []
-    page.extract_text(visitor_text=lambda text, cm, tm, *_: found.append((tm[5]*cm[3] + cm[5], text.strip())))
-    return [piece for piece in found if re.search(r"\w", piece[1])]
+    def piece(text, cm, tm, font, size):
+        if re.search(r"\w", text):
+            found.append((tm[5]*cm[3] + cm[5], text.strip(), str((font or {}).get("/BaseFont", "drawn"))))
+    return page.extract_text(visitor_text=piece), found
 
 
 def test_every_chapter_is_there_and_no_solution():
@@ -48,7 +53,7 @@ def test_every_chapter_is_there_and_no_solution():
 
 
 def test_bookmarks_lead_to_their_headings(book):
-    pdf, texts, _ = book
+    pdf, texts, drawn, _ = book
     def flat(items, above=()):
         title = None
         for item in items:
@@ -68,32 +73,31 @@ def test_bookmarks_lead_to_their_headings(book):
 
 
 def test_contents_name_the_pages_where_headings_are(book):
-    pdf, texts, _ = book
+    pdf, texts, drawn, _ = book
     rows = re.findall(r"^(.*?\D)\s*(\d+)$", texts[1], re.M)
-    assert [title.strip() for title, _ in rows] == ["12 · Ring and tree algorithms", "Exercises", "Bibliography"]
+    assert [title.strip() for title, _ in rows] == ["Preface", "12 · Ring and tree algorithms", "Exercises", "Bibliography"]
     for title, number in rows:
-        page = pdf.pages[pdf.page_labels.index(number)]
-        height, first = max((h, t) for h, t in pieces(page) if h < float(page.mediabox.height) - 22*72/25.4)
+        k = pdf.page_labels.index(number)
+        height, first, _ = max(piece for piece in drawn[k] if piece[0] < float(pdf.pages[k].mediabox.height) - 22*72/25.4)
         assert words(title).startswith(words(first)) or words(first).startswith(words(title)), (title, number, first)
 
 
 def test_every_page_has_its_number_and_a_running_head(book):
-    pdf, texts, _ = book
+    pdf, texts, drawn, _ = book
     assert pdf.page_labels[:3] == ["i", "ii", "1"]
-    names = {"12 · Ring and tree algorithms", "Exercises 12 · Ring and tree algorithms", "Bibliography"}
+    names = {"Preface", "12 · Ring and tree algorithms", "Exercises 12 · Ring and tree algorithms", "Bibliography"}
     without = 0
-    for page, label in list(zip(pdf.pages, pdf.page_labels))[2:]:
+    for page, label, here in list(zip(pdf.pages, pdf.page_labels, drawn))[2:]:
         top = float(page.mediabox.height) - MARGIN
-        here = pieces(page)
-        assert "".join(t for h, t in here if h < MARGIN - 9) == label
-        head = [t for h, t in here if h > top]
+        assert "".join(t for h, t, _ in here if h < MARGIN - 9) == label
+        head = [t for h, t, _ in here if h > top]
         without += not head
         assert not head or names & set(head), head
     assert without == len(NAMES)                             # the page that a title opens
 
 
 def test_links_stay_in_the_book_and_reach_what_they_name(book):
-    pdf, texts, _ = book
+    pdf, texts, drawn, _ = book
     numbers = {page.indirect_reference.idnum: k for k, page in enumerate(pdf.pages)}
     last = pdf.get_destination_page_number(pdf.outline[-1][-1])
     cited = 0
@@ -113,10 +117,36 @@ def test_links_stay_in_the_book_and_reach_what_they_name(book):
 
 def test_nothing_of_the_screen_is_printed(book):
     text = "\n".join(book[1])
-    for word in ("Click to", "Reset", "Values as a table", "Skip to main", "Back to top", "further check", "NoneType"):
+    for word in ("Click to", "Reset", "Values as a table", "Skip to main", "Back to top", "further check", "NoneType", "Right or wrong"):
         assert word not in text
     assert "assert [ended[r]" not in text                    # a check of the exercises
     assert "What the marks stand for" in text and "One rank a round for P - 1 rounds" in text
+    assert not re.search("^References$", text, re.M)         # what is cited stands in the bibliography
+
+
+def test_the_answers_keep_their_mathematics(book):
+    page = next(text for text in book[1] if "and ten is even" in text)
+    assert "2L − 1 L = 4" in page                            # a formula is drawn after the text around it
+
+
+def test_the_text_is_set_in_the_face_of_the_site(book):
+    """Code and signs that the face lacks come from the machine; no letter of the text does."""
+    found = Counter()
+    for _, text, face in chain(*book[2]):
+        found[face.split("+")[-1]] += len(re.findall("[A-Za-z]", text))
+    others = {face for face, letters in found.items() if letters and not re.search("Mono|Courier|drawn", face)}
+    assert len(others) == 1 and found[others.pop()] > 30_000, found
+
+
+def test_a_card_of_a_formula_is_open_and_has_no_calculator():
+    with built.opened() as site:
+        page = site.context.new_page()
+        page.goto(f"{site.address}appendices/formulas.html")
+        page.add_style_tag(path=make_pdf.PAPER/"paper.css")
+        page.emulate_media(media="print")
+        seen = """(s) => [...document.querySelectorAll(s)].filter((e) => e.checkVisibility() && e.getBoundingClientRect().height).length"""
+        assert page.evaluate(seen, ".cx-card td:nth-child(3)") == page.locator(".cx-card td:nth-child(3)").count() > 1000
+        assert page.evaluate(seen, ".cx-filter, .cx-card input, .cx-card > summary, .cx-screen") == 0
 
 
 @pytest.mark.skipif(not shutil.which("pdftotext"), reason="the edges of words come from poppler's pdftotext")

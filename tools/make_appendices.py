@@ -136,7 +136,8 @@ def formulas():
 {GENERATED}
 Every formula of the package, by the chapter that derives it. Each is a Python function of numbers,
 arrays or symbols; the mathematics below is its trace, so page and code cannot differ. Named
-constants stand in the formula with their values. Open a card to read its letters and to compute it with your own numbers.
+constants stand in the formula with their values. <span class="cx-screen">Open a card to read its letters and to compute it with your own
+numbers.</span>
 """]
     for chapter in chapters():
         parts.append(f"## Chapter {number(chapter)}\n\n{{doc}}`../chapters/{chapter}`\n")

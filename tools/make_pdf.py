@@ -31,6 +31,8 @@ SCREEN = re.compile(r"solutions/|labs/|plan$|questions$|toolkit$|teach$|appendic
 WORKERS = 2
 TYPESET = """async () => {
     await window.MathJax?.startup?.promise;
+    document.querySelectorAll(".cx-quiz [data-right='1'] button").forEach((b) => b.click());      // its reason is typeset when it opens
+    await window.MathJax?.typesetPromise?.([]);
     await window.MathJax?.startup?.document?.lazyTypesetAll?.();
 }"""
 
@@ -68,22 +70,25 @@ def printed(pages, book, address):
             heads = tab.evaluate(prepare, {"page": page.name, **told})
             tab.set_viewport_size({"width": 643, "height": 900})          # the width of the text on paper: explorers draw themselves anew
             tab.emulate_media(media="print")
-            tab.evaluate("cxFit()")
+            tab.evaluate("document.fonts.ready.then(() => cxFit())")
             sheets.append(Sheets(page, PdfReader(BytesIO(paper(tab))), heads))
             tab.close()
     return sheets
 
 
-def html(body, style=""):
-    """A page that is not on the site."""
+def html(body, style, address):
+    """A page that is not on the site, in the site's face."""
     css = (PAPER/"paper.css").read_text(encoding="utf-8")
-    return f'<!doctype html><html lang="en"><meta charset="utf-8"><style>{css}{style}</style><body class="cx-paper">{body}</body></html>'
+    return (f'<!doctype html><html lang="en"><meta charset="utf-8"><link rel="stylesheet" href="{address}_static/book.css">'
+            f'<style>{css}{style}</style><body class="cx-paper">{body}</body></html>')
 
 
-def written(body, style=""):
+def written(body, address, style=""):
     with browser.chromium() as chromium:
         tab = chromium.new_page()
-        tab.set_content(html(body, style))
+        tab.goto(f"{address}index.html")                          # fonts come only to a page of their own site
+        tab.set_content(html(body, style, address))
+        tab.evaluate("document.fonts.ready.then(() => 0)")
         return PdfReader(BytesIO(paper(tab)))
 
 
@@ -107,7 +112,7 @@ def front(sheets, at, address):
     cff = yaml.safe_load((ROOT/"CITATION.cff").read_text(encoding="utf-8"))
     thesis = re.search(r"> \*\*(.+?)\*\*", (ROOT/"index.md").read_text(encoding="utf-8"))[1]
     today = f"{date.today():%-d %B %Y}"
-    where = published() or "the site that make html builds"
+    where = published() or "the site that <code>make html</code> builds"
     rows, part = [], ""
     for page, _, heads in sheets:
         if page.part != part:
@@ -126,17 +131,17 @@ def front(sheets, at, address):
       <p>Text and figures: CC BY-NC-SA 4.0. Code: MIT.</p>
       <p>To cite: {escape(cff["authors"][0]["name"])}. <em>{escape(cff["title"])}</em>. Version {cff["version"]},
       {date.today().year}.</p></div></section>
-      <section class="cx-contents"><h1>Contents</h1>{"".join(rows)}</section>""")
+      <section class="cx-contents"><h1>Contents</h1>{"".join(rows)}</section>""", address)
 
 
-def heads(sheets):
+def heads(sheets, address):
     """What stands above and below the text of each page of `sheets`."""
     body = []
     for page, pdf, titles in sheets:
         for k in range(len(pdf.pages)):
             above = f"<span>{escape(page.part)}</span><span>{escape(titles[0][2])}</span>" if k else ""
             body.append(f'<div class="cx-sheet"><p>{above}</p><p>{len(body) + 1}</p></div>')
-    return written("".join(body), "@page { margin: 0 }").pages
+    return written("".join(body), address, "@page { margin: 0 }").pages
 
 
 def link(writer, annotation, place):
@@ -188,7 +193,7 @@ def bind(sheets, address, out):
                 continue
             number, left, top = at[key]
             link(writer, annotation, (number + shift, left, top))
-    for page, head in zip(list(writer.pages)[shift:], heads(sheets)):
+    for page, head in zip(list(writer.pages)[shift:], heads(sheets, address)):
         page.merge_page(head)
         page.compress_content_streams()
     writer.add_outline_item(title="Title", page_number=0)

@@ -38,12 +38,12 @@
   const answers = make("ol", {});
   for (const q of all(".cx-quiz > ol > li")) {
     const right = q.querySelector("li[data-right='1']"), button = right.querySelector("button");
-    button.click();
-    const why = make("span", {}, ...right.querySelector("[role=status]").cloneNode(true).childNodes);
+    const why = make("span", {}, ...right.querySelector("[role=status] p").cloneNode(true).childNodes);
+    why.querySelector("b").remove();
     answers.append(make("li", {}, make("b", {}, ...right.querySelector(".cx-option").cloneNode(true).childNodes), ". ", why));
     button.click();
   }
-  if (answers.children.length) end.append(make("h2", {}, "Answers to the quick questions"), answers);
+  if (answers.children.length) end.append(make("h2", { id: "answers" }, "Answers to the quick questions"), answers);
   if (end.children.length) (article.querySelector("section") || article).append(end);
 
   // ---- an explorer stands with its table, but for the one table that is a chart of its own
@@ -80,6 +80,6 @@
   return all("h1, h2, h3").map((h) => {
     const copy = h.cloneNode(true);
     copy.querySelectorAll("mjx-container").forEach((m) => m.replaceWith(m.querySelector("math").textContent));
-    return [Number(h.tagName[1]), h.closest("section").id, copy.textContent.trim()];
+    return [Number(h.tagName[1]), h.id || h.closest("section").id, copy.textContent.trim()];
   });
 }
