@@ -48,7 +48,8 @@ def test_it_waits_until_it_is_seen_and_ends_by_itself(book):
     step = page.locator(".cx-stepper input[type=range]")
     page.wait_for_timeout(300)
     assert step.input_value() == "0", "it plays to nobody"
-    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    page.mouse.move(600, 500)
+    page.mouse.wheel(0, -20_000)
     page.wait_for_function("document.querySelector('.cx-stepper input[type=range]').value === '1'", timeout=3000)
     page.get_by_role("button", name="Pause").click()
     page.wait_for_timeout(1700)

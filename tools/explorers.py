@@ -12,6 +12,7 @@ from capacity.pictures.alive import live
 from capacity.pictures.svg import attribute, short
 from capacity.transformer import model
 
+
 def nvlink(machine):
     """The speed of a device's NVLink; no number for others, whose links are a mesh: their sum is the speed of no pair."""
     return machine.scale_up if machine.name.startswith("NVIDIA") else math.nan
