@@ -81,8 +81,8 @@ def test_is_light(page):
 
 
 def test_every_picture_has_words(page):
-    bare = page.eval_on_selector_all(".bd-article img",
-                                     "es => es.filter(e => !e.alt).map(e => e.src)")
+    bare = page.eval_on_selector_all(".bd-article :is(img, svg[role=img])",
+                                     "es => es.filter(e => !(e.alt || e.ariaLabel)?.trim()).map(e => e.src || e.outerHTML.slice(0, 120))")
     assert bare == []
 
 

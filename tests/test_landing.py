@@ -43,6 +43,22 @@ def test_a_picture_plays_on_the_first_screen_and_nothing_is_cut(book, size, most
     assert page.evaluate("typeof window.MathJax?.startup") == "undefined" and page.log.failed == page.log.external == []
 
 
+def test_it_waits_until_it_is_seen_and_ends_by_itself(book):
+    page = book.visit("index.html#part-IV")
+    step = page.locator(".cx-stepper input[type=range]")
+    page.wait_for_timeout(300)
+    assert step.input_value() == "0", "it plays to nobody"
+    page.mouse.move(600, 500)
+    page.mouse.wheel(0, -20_000)
+    page.wait_for_function("document.querySelector('.cx-stepper input[type=range]').value === '1'", timeout=3000)
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_timeout(1700)
+    assert step.input_value() == "1" and page.get_by_role("button", name="Play").count() == 1
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("document.querySelector('.cx-stepper .cx-buttons button:nth-child(3)').textContent === 'Play'", timeout=15_000)
+    assert step.input_value() == step.get_attribute("max")
+
+
 def test_it_rests_where_somebody_asked_for_less_motion(book):
     context = book.chromium.new_context(reduced_motion="reduce")
     page = context.new_page()

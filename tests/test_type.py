@@ -112,7 +112,14 @@ def test_a_formula_is_found_and_computed(book):
     expected = REGISTRY["ring_all_reduce_time"](n=1e9, P=8, alpha=2e-6, beta=450e9)
     assert float(re.search(r"= ([\d.,e-]+) s", section.locator("output").inner_text())[1]) == pytest.approx(expected, rel=1e-5)
     section.get_by_label("P", exact=True).fill("0")
-    assert section.locator("output").inner_text().startswith("P: ")
+    assert section.locator("output").inner_text() == "P = 0; allowed: a count, at least 1."
+    section.get_by_label("P", exact=True).fill("8")
+    for n, said in {"1e-3": "= 28 µs", "1e18": "= 45.0103 days", "": "Type a number in each row; 1e9 is a billion.",
+                    "-1": "n = -1; allowed: B, at least 0."}.items():
+        section.get_by_label("n", exact=True).fill(n)
+        assert section.locator("output").inner_text().replace("\u00a0", " ") == said
+    page.fill(".cx-filter input", "allreduce")
+    assert page.locator("details.cx-card:visible").count() > 20, "whatever joins its words"
     assert page.log.console == []
 
 

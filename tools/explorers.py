@@ -12,10 +12,16 @@ from capacity.pictures.alive import live
 from capacity.pictures.svg import attribute, short
 from capacity.transformer import model
 
+
+def nvlink(machine):
+    """The speed of a device's NVLink; no number for others, whose links are a mesh: their sum is the speed of no pair."""
+    return machine.scale_up if machine.name.startswith("NVIDIA") else math.nan
+
+
 # What stands on a chip, and what it is in capacity/specs.
 NAMED = {
     "machines": (accelerator, {"A100": "a100-80gb", "H100": "h100-sxm", "B200": "b200", "MI300X": "mi300x", "TPU v5p": "tpu-v5p"}),
-    "links": (link, {"NVLink 4": "nvlink4", "NVLink 5": "nvlink5", "Infinity Fabric": "xgmi3", "TPU v5p link": "ici-v5p",
+    "links": (link, {"NVLink 4": "nvlink4", "NVLink 5": "nvlink5", "TPU v5p link": "ici-v5p",
                      "InfiniBand NDR": "ndr", "InfiniBand XDR": "xdr", "RoCE 400": "roce400"}),
     "models": (model, {"GPT-3 175B": "gpt3-175b", "Llama 3 8B": "llama3-8b", "Llama 3 70B": "llama3-70b", "Llama 3 405B": "llama3-405b",
                        "Mixtral 8x22B": "mixtral-8x22b", "DeepSeek-V3": "deepseek-v3"}),
@@ -25,9 +31,9 @@ FIELDS = {
     "machines": {
         **dict.fromkeys(["peak", "arithmetic", "16-bit peak", "arithmetic of a GPU", "peak of a device"], lambda m: m.peak()),
         **dict.fromkeys(["memory", "bandwidth of a GPU"], lambda m: m.bandwidth),
-        **dict.fromkeys(["NVLink", "tensor link", "link"], lambda m: m.scale_up),
+        **dict.fromkeys(["NVLink", "tensor link", "link"], nvlink),
         **dict.fromkeys(["card", "a card", "NIC"], lambda m: m.nic),
-        **dict.fromkeys(["NVLink over NIC", "NVLink over a card"], lambda m: m.scale_up/m.nic),
+        **dict.fromkeys(["NVLink over NIC", "NVLink over a card"], lambda m: nvlink(m)/m.nic),
     },
     "links": {
         **dict.fromkeys(["latency", "latency across", "latency, network"], lambda m: m.alpha),

@@ -155,7 +155,8 @@ addEventListener("DOMContentLoaded", () => {
     fit();
     new ResizeObserver(fit).observe(box);
     figure.cx = { go: to, get S() { return S; } };
-    if ("plays" in figure.dataset && !matchMedia("(prefers-reduced-motion: reduce)").matches) toggle();
+    const seen = new IntersectionObserver(([e]) => { if (e.isIntersecting) { seen.disconnect(); toggle(); } });
+    if ("plays" in figure.dataset && !matchMedia("(prefers-reduced-motion: reduce)").matches) seen.observe(box);
   }
 
   cx.player = (...at) => frame(picture(...at));
