@@ -57,7 +57,7 @@ def test_the_page_is_light():
 
 
 def test_a_page_loads_what_typesets_mathematics_if_it_has_some():
-    loads = {name: "tex-chtml.js" in (HTML/name).read_text(encoding="utf-8") for name in
+    loads = {name: "mathjax/startup.js" in (HTML/name).read_text(encoding="utf-8") for name in
              ("index.html", "chapters/12-ring-and-tree-algorithms.html", "appendices/formulas.html")}
     assert list(loads.values()) == [False, True, True]
 
