@@ -32,25 +32,26 @@ PICTURES = {
     "1": ("three-limits", "-16 0 322 232"), "2": ("overlap", ""), "3": ("stairs", ""), "3a": ("six", ""), "4": ("pieces", ""),
     "5": ("hyperbola", ""), "6": ("eight-outcomes", ""), "7": ("valley", "0 0 300 216"), "8": ("columns-of-work", "0 0 300 232"),
     "9": ("dice", ""), "10": ("noisy-arrows", "30 26 240 174"),
-    "11": ("seven", ""), "12": ("four-ways", "0 0 300 243"), "13": ("nvls-climbs", ""), "13a": ("cards", "0 24 300 176"),
-    "14": ("step", ""), "15": ("states", "0 0 336 178"), "16": ("by-hand", ""), "17": ("swap", ""), "18": ("crossing", ""),
+    "11": ("seven", ""), "12": ("four-ways", "0 0 300 243"), "13": ("one-port", "0 22 300 218"), "13a": ("cards", "0 24 300 176"),
+    "14": ("step", ""), "15": ("states", "0 0 336 148"), "16": ("by-hand", ""), "17": ("swap", ""), "18": ("crossing", ""),
     "19": ("segments", ""), "20": ("cut", "0 0 300 146"), "21": ("ladder", ""), "22": ("chain", ""),
     "23": ("orders", "0 0 300 160"), "24": ("cube", "-40 0 352 202"), "25": ("placement", ""), "26": ("day", "0 0 300 186"),
     "27": ("ground", "0 103 300 165"),
     "28": ("places", ""), "29": ("ways", ""), "30": ("blocks", ""), "31": ("step", ""), "31a": ("readers", "0 0 336 140"),
     "31b": ("reads", ""),
-    "32": ("inside", ""), "33": ("tree", "0 12 336 172"), "34": ("slots", "0 0 336 182"), "35": ("layout", "0 0 336 140"),
+    "32": ("inside", ""), "33": ("tree", "0 12 336 172"), "34": ("slots", "0 0 336 188"), "35": ("layout", "0 0 336 160"),
     "36": ("name", ""), "36a": ("schedules", ""), "37": ("strategies", ""),
 }
 
 # A chapter, a sentence, and for each number in it the output that holds it.
 FINDINGS = [
-    ("20", "**{}** is a step of GPT-3 with ZeRO-3 on 768 A100s. On 1,536, with the same batch, it is {}, measured.",
+    ("20", "**{}** is how long a step of GPT-3 takes on 768 A100s that keep its weights, gradients and optimizer in equal parts. "
+     "With twice the GPUs and the same batch it takes {}. Both were measured.",
      [r"175B +768 .* ([\d.]+ s) +sets", r"175B +1,536 .* ([\d.]+ s) +\+0\.0 %"]),
-    ("23", "**{}** of sending in a step is what Llama 3's 16,384 GPUs pay if you number them in the worst order. In the "
-     "best one it is {}.", [r"p, d, t .* ([\d.]+ s)\n", r"t, p, d .* ([\d.]+ s)\n"]),
-    ("28", "**{}** is what becomes of a step of {} when 64 ranks send only the largest one per cent of the gradient, "
-     "encoding not counted.",
+    ("23", "**{}** of sending in a step is what Llama 3's 16,384 GPUs pay if you number them in the worst order; its number tells a "
+     "GPU which piece of the work is its own. In the best one it is {}.", [r"p, d, t .* ([\d.]+ s)\n", r"t, p, d .* ([\d.]+ s)\n"]),
+    ("28", "**{}** is what becomes of a step of {} when each of 64 GPUs sends only the largest one per cent of its gradient: "
+     "everybody must receive what all the others chose, each number with its place. Choosing is not counted.",
      [r"it is (\d+ ms)\.", r"without communication, (\d+ ms) with all of it"]),
 ]
 
@@ -91,8 +92,10 @@ def picture(chapter):
     drawn = drawn.partition('<div class="cx-narrow"')[2] or drawn
     head, body = re.search(r"<svg (.*?)>(.*?)</svg>", drawn, re.S).groups()
     window = window or re.search(r'viewBox="([^"]+)"', head)[1]
+    x, y, w, h = window.split()                                # an inner sheet: nothing beside its window shows
     ink = " ".join(re.findall(r'\b(?:fill|font-size|stroke-linejoin)="[^"]*"', head))
-    return f'<svg viewBox="{window}" {ink} aria-hidden="true">{re.sub(r"<title>.*?</title>", "", body)}</svg>'
+    return (f'<svg viewBox="{window}" {ink} aria-hidden="true"><svg x="{x}" y="{y}" width="{w}" height="{h}" viewBox="{window}">'
+            f'{re.sub(r"<title>.*?</title>", "", body)}</svg></svg>')
 
 
 # ---- the parts of the page

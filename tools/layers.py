@@ -22,8 +22,8 @@ WORDS = {"figure": "Code of the figure", "drawing": "Code of the drawing", "scen
          "recipe": "Code", "helper": "Code", "setup": "Setup", "alphabet": "The letters of this page"}
 PROOF = re.compile(r"#\s*(?P<further>further\s+)?(?P<mark>[∎✓])\s*(?P<says>.+)")
 WORKSHOP = re.compile(rf"#\s*(?P<kind>{'|'.join(WORDS)})\s*(?::\s*(?P<says>.*))?$")
-CHECK = re.compile(r"#\s*(check|why) (?P<of>\d+a?\.\d+)")
-SOLUTION = re.compile(r"^\s*### (BEGIN|END) SOLUTION\n", re.M)
+CHECK = re.compile(r"#\s*(check|why) (?P<of>\d+[a-z]?\.\d+)")
+SOLUTION = re.compile(r"\n[ \t]*### (BEGIN|END) SOLUTION\b")
 ACTS = ("Understand", "Compute", "Use")
 
 VISIBLE, MARKS, TOGETHER, LONGEST = 20, 15, 2, 140     # cells, marks a page, marks a paragraph, characters of a caption

@@ -19,6 +19,7 @@ import make_plan
 import reading
 import toolkit
 from docutils import nodes
+from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from fontTools import subset
 from pybtex.backends import plaintext
@@ -121,10 +122,14 @@ class PlanARun(SphinxDirective):
 
 
 class MapOfChapters(SphinxDirective):
-    """What each chapter builds on."""
+    """What each chapter builds on, folded unless it is to be open."""
+
+    option_spec = {"open": directives.flag}
 
     def run(self):
         self.env.note_dependency(str(reading.__file__))
+        if "open" in self.options:
+            return [nodes.raw("", f'<div class="cx-map" id="map">{reading.map_of_chapters()}</div>', format="html")]
         return [make_fold("detour", [nodes.Text("What each chapter builds on")],
                           [nodes.raw("", reading.map_of_chapters(), format="html")], ids=["map"])]
 
@@ -147,20 +152,16 @@ class ChapterCards(SphinxDirective):
 class Counted(SphinxDirective):
     """What is counted in the notebooks."""
 
-    kind = "cx-rows"
-
     def run(self):
         for path in (reading.__file__, landing.__file__, *reading.ROOT.glob("chapters/*.ipynb"), *reading.ROOT.glob("exercises/*.ipynb")):
             self.env.note_dependency(str(path))
-        box = nodes.container(classes=[self.kind] if self.kind else [])
+        box = nodes.container()
         self.state.nested_parse(StringList(self.text().splitlines()), self.content_offset, box)
         return [box]
 
 
 class Findings(Counted):
     """Numbers that surprise."""
-
-    kind = ""
 
     def text(self):
         return landing.findings()
@@ -169,8 +170,6 @@ class Findings(Counted):
 class RunThisBook(Counted):
     """How to get the book and the package."""
 
-    kind = ""
-
     def text(self):
         return landing.run(self.config.book_repository)
 
@@ -178,16 +177,12 @@ class RunThisBook(Counted):
 class CiteThisBook(Counted):
     """How to cite, copy and correct it."""
 
-    kind = ""
-
     def text(self):
         return landing.cite(self.config.book_repository)
 
 
 class ReadingPaths(Counted):
     """Ways through the book, and the hours that they take."""
-
-    kind = ""
 
     def text(self):
         return reading.paths()
@@ -270,7 +265,7 @@ class Folds(SphinxTransform):
             elif book["layer"] == "workshop":
                 code, *outputs = cell.children
                 silent = not outputs
-                cell["classes"] += ["silent"]*silent
+                cell["classes"] += ["silent"]*silent + ["check"]*(silent and book["kind"] == "check")
                 cell[0] = make_fold("shop", [nodes.inline("", book["says"])], [code.deepcopy()])
         for m in list(self.document.findall(mark)):
             proof = proofs[m["proof"]]

@@ -1,0 +1,50 @@
+"""Looks: rows of cards are full and show their window alone, checks are folded lines, sums break at a plus."""
+import layers
+import make_appendices
+import pytest
+from built import HTML, opened
+
+FULL = """() => [...document.querySelectorAll('.cx-cards')].map(row => {
+    const right = e => Math.round(e.getBoundingClientRect().right);
+    return [right(row.lastElementChild), right(row)] })"""
+
+
+@pytest.fixture(scope="module")
+def index():
+    with opened() as book:
+        yield book.visit("index.html")
+
+
+@pytest.mark.parametrize("width", [1920, 1280, 768])
+def test_every_row_of_cards_is_full(index, width):
+    index.set_viewport_size({"width": width, "height": 900})
+    assert len(found := index.evaluate(FULL)) == 8 and all(last == row for last, row in found)
+
+
+def test_a_card_shows_nothing_beside_its_window(index):
+    assert set(index.evaluate("[...document.querySelectorAll('.cx-card > svg')].map(s => getComputedStyle(s.firstElementChild).overflow)")) == {"hidden"}
+
+
+def test_the_map_is_open_before_the_cards(index):
+    assert index.evaluate("document.querySelector('#map figure').getBoundingClientRect().height") > 300
+    assert index.evaluate("document.querySelector('#map').compareDocumentPosition(document.querySelector('.cx-cards'))") == 4
+
+
+@pytest.mark.parametrize("number", ["4.1", "3a.2", "31b.8"])
+def test_a_check_is_workshop(number):
+    assert layers.read(f"# check {number}\nassert True")[:2] == ("workshop", "check")
+
+
+def test_exercises_show_where_the_check_is_and_solutions_no_marker():
+    page = (HTML/"exercises/31b-inference-inner-loop.html").read_text(encoding="utf-8")
+    assert page.count("The check of 31b.") == 9 and "At $2 for a GPU and hour" in page
+    assert "SOLUTION" not in (HTML/"solutions/15-tensor-parallelism-linearity.html").read_text(encoding="utf-8")
+
+
+def test_a_long_sum_breaks_at_a_plus_outside_brackets():
+    short, one = r"a \left(b + c\right)", r"\frac{a + b}{c}"
+    assert make_appendices.in_two_lines(short) == short
+    long = " + ".join([one]*12)
+    first, second = make_appendices.in_two_lines(long).removeprefix(r"\begin{aligned}&").removesuffix(r"\end{aligned}").split(r"\\&")
+    assert first + second == long and abs(first.count("frac") - second.count("frac")) <= 1 and second.startswith(" + ")
+    assert make_appendices.in_two_lines(rf"a \left({long}\right)") == rf"a \left({long}\right)"
