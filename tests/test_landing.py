@@ -157,7 +157,7 @@ RUN = """
 import sys, nbformat
 from nbclient import NotebookClient
 nb = nbformat.read(sys.argv[1], as_version=4)
-nb.cells.append(nbformat.v4.new_code_cell("print(capacity.__file__)"))
+nb.cells.append(nbformat.v4.new_code_cell("import capacity; print(capacity.__file__)"))
 NotebookClient(nb, timeout=120, kernel_name="python3").execute()
 print(nb.cells[-1].outputs[-1].text)
 """

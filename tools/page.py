@@ -82,6 +82,8 @@ def picture(cell, output):
     if "image/svg+xml" in data and "text/html" not in data:
         svg = re.sub(r"^.*?(?=<svg)", "", "".join(data.pop("image/svg+xml")), flags=re.S)
         data["text/html"] = f'<figure class="cx-sketch cx-chart">{svg}</figure>'
+    if not alt and 'class="cx-sketch cx-chart"' in "".join(data.get("text/html", "")):        # its title says what it shows
+        alt = html.unescape(re.sub(r"<[^>]+>", "", "".join(re.findall(r"<figcaption>(.*?)</figcaption>", "".join(data["text/html"]), re.S))))
     if alt and "<svg" in "".join(data.get("text/html", "")):
         label = f'<svg role="img" aria-label="{html.escape(alt)}" '
         data["text/html"] = re.sub(r'<svg (?![^>]*aria-)(?:role="img" )?', lambda _: label, "".join(data["text/html"]))
@@ -434,7 +436,8 @@ def bind(body):
 def without_mathjax(context, body):
     """A page without mathematics does not load what typesets it; Jupyter Book would load it everywhere."""
     if 'class="math' not in body and "\\(" not in body:
-        context["script_files"] = [f for f in context["script_files"] if "mathjax" not in str(f.filename)]
+        context["script_files"] = [f for f in context["script_files"]
+                                   if "mathjax" not in str(f.filename) and "MathJax" not in f.attributes.get("body", "")]
 
 
 def page(app, name, template, context, doctree):
