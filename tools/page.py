@@ -83,7 +83,8 @@ def picture(cell, output):
         svg = re.sub(r"^.*?(?=<svg)", "", "".join(data.pop("image/svg+xml")), flags=re.S)
         data["text/html"] = f'<figure class="cx-sketch cx-chart">{svg}</figure>'
     if not alt and 'class="cx-sketch cx-chart"' in "".join(data.get("text/html", "")):        # its title says what it shows
-        alt = html.unescape(re.sub(r"<[^>]+>", "", "".join(re.findall(r"<figcaption>(.*?)</figcaption>", "".join(data["text/html"]), re.S))))
+        title = re.search(r"<figcaption>(.*?)</figcaption>", "".join(data["text/html"]), re.S)
+        alt = html.unescape(re.sub(r"<[^>]+>", "", title[1])) if title else ""
     if alt and "<svg" in "".join(data.get("text/html", "")):
         label = f'<svg role="img" aria-label="{html.escape(alt)}" '
         data["text/html"] = re.sub(r'<svg (?![^>]*aria-)(?:role="img" )?', lambda _: label, "".join(data["text/html"]))
