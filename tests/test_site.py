@@ -186,7 +186,7 @@ def test_the_search_finds_the_right_page_first(book):
 def test_the_search_page_quotes_the_text(book):
     """What is asked for: the index, and no more pages than are shown."""
     page = book.visit("search.html?q=ring+all-reduce")
-    page.locator("#search-results p.context").first.wait_for(timeout=10_000)
+    page.locator("#search-results p.context mark").first.wait_for(timeout=10_000)
     shown, said = page.locator("#search-results li > a"), page.locator("#search-results p.context").first.inner_text()
     assert shown.first.get_attribute("href").startswith("chapters/12-") and shown.count() == 10
     assert "Contents" not in said and "\\" not in said and re.search("ring|all-reduce", said, re.I)

@@ -58,15 +58,14 @@
       const text = e.textContent.replace(/\\[()]/g, "").replace(/\s+/g, " ").trim(), low = text.toLowerCase();
       return { text, has: asked.filter((w) => low.includes(w)).length - (text.length < 60 ? .3 : 0) - (/\\[({a-z]/.test(text) ? .5 : 0) };
     }).reduce((best, one) => one.has > best.has ? one : best, { text: "", has: 0 });
-    const best = pick(from).has > 0 ? pick(from) : pick(article), p = document.createElement("p");
+    const best = pick(from).has > 0 ? pick(from) : pick(article), parts = [];
     const at = Math.min(...asked.map((w) => best.text.toLowerCase().indexOf(w)).filter((i) => i >= 0));
-    const start = at > 160 ? best.text.lastIndexOf(" ", at - 80) + 1 : 0, end = start + 240 < best.text.length ? best.text.lastIndexOf(" ", start + 240) : best.text.length;
-    p.className = "context";
+    const start = at > 60 ? best.text.lastIndexOf(" ", at - 40) + 1 : 0, end = start + 200 < best.text.length ? best.text.lastIndexOf(" ", start + 200) : best.text.length;
     for (const part of `${start ? "… " : ""}${best.text.slice(start, end)}${end < best.text.length ? " …" : ""}`.split(new RegExp(`(${asked.join("|") || "$^"})`, "i"))) {
       const is = asked.includes(part.toLowerCase());
-      p.append(is ? Object.assign(document.createElement("mark"), { textContent: part }) : part);
+      parts.push(is ? Object.assign(document.createElement("mark"), { textContent: part }) : part);
     }
-    return best.text && p;
+    return best.text ? parts : [];
   }
 
   Search.rank = rank;
@@ -76,8 +75,7 @@
     // From a file nothing can be fetched: there the results have no quotations. Elsewhere a page is fetched when its result is seen.
     const seen = location.protocol === "file:" ? null : new IntersectionObserver((entries) => entries.filter((e) => e.isIntersecting).forEach(async ({ target }) => {
       seen.unobserve(target);
-      const said = quote(await (await fetch(target.firstChild.href.split("#")[0])).text(), target.firstChild.hash, asked);
-      if (said) target.append(said);
+      target.lastChild.append(...quote(await (await fetch(target.firstChild.href.split("#")[0])).text(), target.firstChild.hash, asked));
     }));
     function show(some) {
       for (const { page, title, heading, anchor } of some) {
@@ -85,6 +83,7 @@
         a.href = page + DOCUMENTATION_OPTIONS.LINK_SUFFIX + anchor;
         a.textContent = new DOMParser().parseFromString(heading ? `${title} › ${heading}` : title, "text/html").body.textContent;
         li.append(a);
+        if (seen) li.append(Object.assign(document.createElement("p"), { className: "context" }));    // as high empty as filled
         Search.output.append(li);
         seen?.observe(li);
       }
