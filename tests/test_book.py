@@ -207,31 +207,6 @@ def test_a_letter_explains_itself(met):
 
 
 @each_chapter
-def test_the_answer_on_a_phone(met):
-    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats."""
-    page = met[2]
-    page.set_viewport_size({"width": 375, "height": 812})
-    box = page.locator(".admonition.answer")
-    assert not box.is_visible()
-    page.get_by_role("button", name="Just tell me").click()
-    assert box.is_visible()
-    number = re.search(r"[\d.,]*\d", page.locator(".cx-answer .truth b").inner_text())[0]
-    for place in (box, page.locator(".admonition.remember")):
-        said = place.inner_text()
-        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", said) or NUMBERS.get(number, "?") in said.lower(), f"{number}: {said}"
-    shown = page.locator(".cx-answer .truth b").bounding_box()
-    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= 375
-    for row in page.locator(".cx-answer .cx-strip > li").all():
-        label, value = (row.locator(part).first.bounding_box() for part in ("span", "b"))
-        assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.evaluate(STILL)
-
-
-NUMBERS = dict(zip(map(str, range(1, 13)), "one two three four five six seven eight nine ten eleven twelve".split()))
-
-
-@each_chapter
 def test_the_code_switch_shows_what_it_says_and_keeps_the_place(met):
     name, _, page = met
     section = page.locator("article section section section").nth(3)
@@ -432,6 +407,30 @@ def test_text_stands_out_in_the_dark(page):
     assert unturned == 0, "a figure keeps its black ink on the dark page"
 
 
+@each_chapter
+def test_the_answer_on_a_phone(met):
+    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats.
+    After all else but the next, for the page stays narrow (and dark)."""
+    page = met[2]
+    page.set_viewport_size(PHONE)
+    box = page.locator(".admonition.answer")
+    assert not box.is_visible()
+    page.get_by_role("button", name="Just tell me").click()
+    assert box.is_visible()
+    number = re.search(r"[\d.,]*\d", page.locator(".cx-answer .truth b").inner_text())[0]
+    for place in (box, page.locator(".admonition.remember")):
+        said = place.inner_text()
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", said) or NUMBERS.get(number, "?") in said.lower(), f"{number}: {said}"
+    shown = page.locator(".cx-answer .truth b").bounding_box()
+    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= 375
+    for row in page.locator(".cx-answer .cx-strip > li").all():
+        label, value = (row.locator(part).first.bounding_box() for part in ("span", "b"))
+        assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
+
+
+NUMBERS = dict(zip(map(str, range(1, 13)), "one two three four five six seven eight nine ten eleven twelve".split()))
+
+
 WIDE = """() => {
     const w = document.documentElement.clientWidth;
     if (document.documentElement.scrollWidth <= w) return [];
@@ -443,7 +442,6 @@ WIDE = """() => {
 
 
 def test_fits_a_phone(page):
-    """After all else, for the page stays narrow (and dark)."""
     page.set_viewport_size(PHONE)
     page.evaluate(DRAWN)
     assert page.evaluate("document.documentElement.scrollWidth") <= 375, page.evaluate(WIDE)
