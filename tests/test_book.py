@@ -445,6 +445,9 @@ def test_fits_a_phone(page):
     page.set_viewport_size(PHONE)
     page.evaluate(DRAWN)
     assert page.evaluate("document.documentElement.scrollWidth") <= 375, page.evaluate(WIDE)
+    if "/chapters/" in page.url:
+        assert page.eval_on_selector_all("mjx-container[display=true]", """es => es.filter(
+            e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)""") == [], "formulas that must be pushed aside"
     squeezed = page.eval_on_selector_all(".bd-article img", """es => es.filter(e => {
         const shown = e.width/e.height, drawn = e.naturalWidth/e.naturalHeight;
         return Math.abs(shown/drawn - 1) > .05; }).map(e => e.alt)""")

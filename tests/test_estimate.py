@@ -88,6 +88,11 @@ def test_a_stage_says_who_shares_what(zero, ranks):
     assert (some.weight_ranks, some.grad_ranks, some.optimizer_ranks) == tuple(min(r, 8) for r in ranks)
 
 
+def test_of_a_stage_all_ranks_but_those_of_other_experts_hold_the_same_ones():
+    lay = Layout(batch=64, dp=4, cp=2, tp=2, ep=4)
+    assert (lay.replicas, lay.expert_replicas) == (8, 4), "sixteen ranks, four sets of experts"
+
+
 def test_what_is_not_said_is_one_rank_that_keeps_everything():
     lay = Layout(batch=8)
     assert (lay.devices, lay.microbatch, lay.ep, lay.chunks, lay.microbatches, lay.seq_ranks) == (1, 1, 1, 1, 8, 1)

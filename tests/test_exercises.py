@@ -144,7 +144,7 @@ def test_no_two_cells_have_one_grade(path):
 def test_every_statement_says_how_hard_it_is(path):
     for cell in read(path).cells:
         if re.match(r"## \d", cell.source):
-            assert re.search(r"\(.*(minutes?|hour).*, (easy|medium|middling|hard)", cell.source), cell.source[-80:]
+            assert re.search(r"\*\(\d+ minutes, (easy|medium|hard)\)\*", cell.source), cell.source[-80:]     # as tools/reading.py counts
 
 
 def test_a_judgement_gets_a_cell_to_answer_in():

@@ -85,8 +85,8 @@ def test_the_hours_are_counted_in_the_notebooks():
                     minutes += sum(any(k == "image/png" or k == "text/html" and re.search("<svg|<figure", "".join(v))
                                        for k, v in o.get("data", {}).items()) for o in cell["outputs"])/2
             for cell in notebook("solutions", c):
-                said = re.search(r"\*\((\d+) minutes, (easy|medium|middling|hard)\)\*", "".join(cell["source"])) if cell["cell_type"] == "markdown" else None
-                if said and said[2].replace("middling", "medium") in levels:
+                said = re.search(r"\*\((\d+) minutes, (easy|medium|hard)\)\*", "".join(cell["source"])) if cell["cell_type"] == "markdown" else None
+                if said and said[2] in levels:
                     minutes += int(said[1])
         assert re.search(rf"{name}\b.* {minutes/60:.0f} hours", reading.paths())
 

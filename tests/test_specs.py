@@ -71,6 +71,17 @@ def test_quantities_are_read_in_si_units():
     assert accelerator("tpu-v5p").memory == 95*GiB
 
 
+def test_every_unit_is_its_prefix_times_its_base():
+    def one(unit, dimension):
+        return specs.quantity(f"1 {unit}", dimension, "x.y")
+
+    for base, dimension in dict(B="memory", Hz="frequency", **{"B/s": "bandwidth", "FLOP/s": "rate", "OP/s": "rate"}).items():
+        assert [one(prefix + base, dimension) for prefix in ("", *"kMGTP")] == [1000**k for k in range(6)], base
+    assert [one(f"{prefix}iB", "memory") for prefix in "KMGT"] == [1024**k for k in range(1, 5)]
+    assert [one(unit, "time") for unit in ("s", "ms", "us", "ns")] == [1, 1e-3, 1e-6, 1e-9]
+    assert [8*one(f"{prefix}b/s", "bandwidth") for prefix in "GT"] == [one(f"{prefix}B/s", "bandwidth") for prefix in "GT"]
+
+
 @pytest.mark.parametrize("text", ["80 gigabytes", "80GB", "80", "80 GB/s", "eighty GB", "80 GB ",
                                   "-80 GB", 80])
 def test_a_bad_quantity_names_entry_and_field(text):
