@@ -1,6 +1,6 @@
 """What is wide finds room beside the column; what is drawn can be reached and read by keyboard."""
 import pytest
-from built import opened
+from built import ROOT, opened
 
 CHAPTERS = ["36-case-study-mistral-mixtral", "16-pipeline-parallelism-separability", "04-alpha-beta-model"]      # the last one has a note
 ROOM = """() => { const box = e => e.getBoundingClientRect(), all = [...document.querySelectorAll('.cx-chart .cx-wide > svg, .cx-gantt')].filter(e => box(e).width);
@@ -27,3 +27,36 @@ def test_what_is_wider_than_the_column_takes_the_room_beside_it(book, chapter):
         assert (found["wide"] > found["column"] + 20) == (chapter != CHAPTERS[2])
     page.emulate_media(media="print")
     assert page.evaluate(ROOM)["wide"] <= page.evaluate("document.querySelector('.bd-article').clientWidth") + 1
+
+
+def test_the_parts_of_a_bar_are_read_by_keys(book):
+    """Tab leads to the picture, arrows from part to part and from bar to bar; what is heard is what the table says."""
+    page = book.visit("chapters/19-memory-equation.html")
+    figure = page.locator("#fit")
+    box, told, mark = figure.locator(".cx-picture"), figure.locator(".cx-told"), figure.locator(".cx-hair text")
+    figure.locator(".cx-controls input").last.focus()
+    page.keyboard.press("Tab")
+    assert box.evaluate("e => e === document.activeElement") and told.get_attribute("aria-live") == "polite"
+    figure.locator("summary").evaluate("e => e.click()")
+    rows = figure.locator("table").evaluate("t => [...t.rows].map(r => [...r.cells].map(c => c.textContent))")
+    bars, parts, limit = rows[0][1:], dict((r[0], r[1:]) for r in rows[1:-2]), rows[-1]
+    total = dict(zip(bars, rows[-2][1:]))
+    shown = [[p, parts[p][0]] for p in parts if parts[p][0] and not parts[p][0].startswith("0 ")]
+    for part, value in shown:
+        page.keyboard.press("ArrowRight")
+        assert told.text_content() == f"{bars[0]}, {part}: {value}" and mark.text_content() == f"{part}: {value}"
+    page.keyboard.press("ArrowRight")
+    assert told.text_content().startswith(f"{bars[0]}, total: {total[bars[0]]}; ") and limit[1] in told.text_content()
+    page.keyboard.press("ArrowDown")
+    assert told.text_content().startswith(f"{bars[1]}, ")
+    page.keyboard.press("ArrowUp")
+    assert told.text_content() == f"{bars[0]}, {shown[0][0]}: {shown[0][1]}"
+    page.keyboard.press("Escape")
+    assert told.text_content() == "" and mark.count() == 0
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Tab")
+    assert told.text_content() == "" and mark.count() == 0 and page.log.console == []
+    box.focus()
+    page.keyboard.press("ArrowRight")
+    page.add_script_tag(path=ROOT/"tests/axe/axe.min.js")
+    assert page.evaluate("async () => (await axe.run('#fit', { resultTypes: ['violations'] })).violations.map(v => [v.id, v.nodes[0].html])") == []
