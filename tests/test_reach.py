@@ -1,5 +1,6 @@
 """What is wide finds room beside the column; what is drawn can be reached and read by keyboard."""
 import pytest
+import reading
 from built import ROOT, opened
 
 CHAPTERS = ["36-case-study-mistral-mixtral", "16-pipeline-parallelism-separability", "04-alpha-beta-model"]      # the last one has a note
@@ -60,3 +61,21 @@ def test_the_parts_of_a_bar_are_read_by_keys(book):
     page.keyboard.press("ArrowRight")
     page.add_script_tag(path=ROOT/"tests/axe/axe.min.js")
     assert page.evaluate("async () => (await axe.run('#fit', { resultTypes: ['violations'] })).violations.map(v => [v.id, v.nodes[0].html])") == []
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_a_box_of_the_map_leads_to_its_chapter(book, width):
+    page = book.visit("index.html")
+    page.set_viewport_size({"width": width, "height": 900})
+    boxes = page.locator("#chapters a:visible")
+    assert [h.split("/")[1] for h in boxes.evaluate_all("all => all.map(a => a.getAttribute('href'))")] == [f"{reading.stems()[c]}.html" for c in reading.NEEDS]
+    assert boxes.evaluate_all("all => Math.min(...all.flatMap(a => { const b = a.getBoundingClientRect(); return [b.width, b.height]; }))") >= 24
+    assert page.get_by_role("link", name="4 · The α-β model, builds on 3", exact=True).count() == 1
+    boxes.first.focus()
+    page.keyboard.press("Tab")
+    ring = boxes.nth(1).locator("rect").last
+    assert boxes.nth(1).evaluate("a => a === document.activeElement") and ring.evaluate("r => getComputedStyle(r).strokeWidth") == "3px"
+    assert boxes.nth(2).locator("rect").last.evaluate("r => getComputedStyle(r).strokeWidth") == "1px"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/chapters/02-*")
+    assert page.title().startswith("2 · ")
