@@ -79,3 +79,10 @@ def test_a_box_of_the_map_leads_to_its_chapter(book, width):
     page.keyboard.press("Enter")
     page.wait_for_url("**/chapters/02-*")
     assert page.title().startswith("2 · ")
+
+
+def test_what_is_read_has_one_face_and_what_is_operated_another(book):
+    page = book.visit("chapters/04-alpha-beta-model.html")
+    face = """s => [...new Set([...document.querySelectorAll(s)].filter(e => e.checkVisibility()).map(e => getComputedStyle(e).fontFamily.split(',')[0]))]"""
+    assert page.evaluate(face, ".bd-sidebar-primary nav a, .bd-sidebar-secondary a, .prev-next-area p, .bd-article p:not(figure *)") == ['"Book Serif"']
+    assert page.evaluate(face, ".cx-codes span, .search-button, .cx-switches span, .cx-controls label, .cx-picture text, .cx-sketch text:not([font-style])") == ["system-ui"]
