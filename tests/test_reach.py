@@ -86,3 +86,14 @@ def test_what_is_read_has_one_face_and_what_is_operated_another(book):
     face = """s => [...new Set([...document.querySelectorAll(s)].filter(e => e.checkVisibility()).map(e => getComputedStyle(e).fontFamily.split(',')[0]))]"""
     assert page.evaluate(face, ".bd-sidebar-primary nav a, .bd-sidebar-secondary a, .prev-next-area p, .bd-article p:not(figure *)") == ['"Book Serif"']
     assert page.evaluate(face, ".cx-codes span, .search-button, .cx-switches span, .cx-controls label, .cx-picture text, .cx-sketch text:not([font-style])") == ["system-ui"]
+
+
+def test_a_phone_breaks_no_word_of_a_switch_and_no_name_of_a_card(book):
+    """Rows of switches that have no room beside their label go below it; where a table's rows are cards, a name has the card's width."""
+    page = book.visit("chapters/06-estimation-discipline.html")
+    page.set_viewport_size({"width": 375, "height": 812})
+    lines = page.locator(".cx-switches span:visible").evaluate_all("all => all.map(s => s.getBoundingClientRect().height/parseFloat(getComputedStyle(s).lineHeight))")
+    assert lines and max(lines) < 1.9 and page.locator(".cx-below").count() and page.locator(".cx-switches fieldset:not(.cx-below)").count() == 0
+    whole = page.locator(".cx-cards tbody th.num").evaluate_all("all => all.map(e => e.getBoundingClientRect().width > .9*e.parentElement.getBoundingClientRect().width)")
+    assert whole and all(whole)
+    assert page.locator(".cx-cards thead th:visible").count() == page.locator(".cx-cards thead:visible").count()
