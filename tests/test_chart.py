@@ -246,7 +246,7 @@ def test_gantts_share_an_axis():
     assert axes[0].get_xlim()[1] == axes[1].get_xlim()[1] == pytest.approx(float(long.makespan), rel=.01)
     assert [ax.get_xlabel() for ax in axes] == ["", "time"]
     assert axes[0].get_legend() is None and axes[1].get_legend_handles_labels()[1] == ["forward", "input gradient", "weight gradient"]
-    assert [s.text for s in gantt(long).picture(640)[0] if isinstance(s, Text)][:2] == ["forward", "backward"]
+    assert [s.text for s in gantt(long).picture(640)[0][-1].shapes if isinstance(s, Text)] == ["forward", "backward"]
     plt.close("all")
 
 
@@ -473,7 +473,8 @@ def test_it_fits_a_phone(page):
     assert box.evaluate("b => [b.scrollWidth > b.clientWidth, b.tabIndex]") == [True, 0]
     sight = """b => { const at = b.getBoundingClientRect(), of = (q) => [...b.querySelectorAll(q)].map(e => e.getBoundingClientRect());
         const left = of('.cx-left text'), right = of('.cx-right text, .cx-right > rect[fill*=memory]'), seen = (q) => getComputedStyle(b.querySelector(q)).display !== 'none';
-        return [left.length === 4 && left.every(r => r.left >= at.left - 1), right.length === 9 && right.every(r => r.right <= at.right + 1),
+        const head = of('.cx-head text');
+        return [head.length === 2 && head.every(r => r.left >= at.left - 1 && r.right <= at.right + 1) && left.length === 4 && left.every(r => r.left >= at.left - 1), right.length === 9 && right.every(r => r.right <= at.right + 1),
             seen('.cx-left .cx-edge'), seen('.cx-right .cx-edge')]; }"""
     assert box.evaluate(sight) == [True, True, False, True]
     box.focus()

@@ -97,7 +97,7 @@ def test_every_chapter_is_drawn_once_and_nothing_touches():
         assert sheet.faults() == [] and [t for t in sheet.said if t in ORDER] == ORDER
     lines = sum(len(needs) for needs in reading.NEEDS.values())
     assert sum(type(s).__name__ == "Path" for s in sheet.shapes) == lines
-    assert "chapter 24 builds on 16 and 20" in reading.map_of_chapters()
+    assert 'aria-label="24 · 3D parallelism, builds on 16 and 20"' in reading.map_of_chapters()
 
 
 def test_the_readme_counts_chapters_and_parts():

@@ -62,10 +62,6 @@ def question(chapter):
     return re.findall(r"\*\*([^*]+\?)\*\*", "".join(reading.cells("chapters", chapter)[0]["source"]))[-1]
 
 
-def title(chapter):
-    return "".join(reading.cells("chapters", chapter)[0]["source"]).partition("\n")[0].removeprefix("# ")
-
-
 def made(chapter):
     """The HTML of every output of a chapter."""
     return ["".join(o.get("data", {}).get("text/html", "")) for c in reading.cells("chapters", chapter) if c["cell_type"] == "code"
@@ -118,7 +114,7 @@ def cards():
                    f"<p>{QUESTIONS[part]}</p><p>{len(row)} chapters, {reading.hours(row, []):.1f} hours to read</p></div>")
         for chapter in row:
             out.append(f'<article class="cx-card cx-sketch">{picture(chapter)}'
-                       f'<h4><a href="chapters/{reading.stems()[chapter]}.html">{html.escape(title(chapter))}</a></h4>'
+                       f'<h4><a href="chapters/{reading.stems()[chapter]}.html">{html.escape(reading.title(chapter))}</a></h4>'
                        f"<p>{html.escape(question(chapter))}</p><p>{reading.reading(chapter):.0f} minutes</p></article>")
         out.append("</section>")
     return "".join(out)

@@ -405,14 +405,15 @@ def public(module):
 
 
 def called(name, x):
-    """`name(a, b, *, c=1)`, without annotations, at most 76 columns wide."""
+    """`name(a, b, *, c=1)`, without annotations and long defaults, at most 76 columns wide."""
     try:
         signature = inspect.signature(x)
     except ValueError:                                    # a class made by the library
         return name
-    plain = signature.replace(parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],
-                              return_annotation=signature.empty)
-    words = re.sub(r"<function (\S+) at 0x[0-9a-f]+>|<class '([\w.]+)'>", r"\1\2", str(plain)).replace("<factory>", "...")
+    plain = signature.replace(parameters=[p.replace(annotation=p.empty, default=p.default if len(repr(p.default)) < 200 else ...)
+                                          for p in signature.parameters.values()], return_annotation=signature.empty)
+    words = re.sub(r"<function (\S+) at 0x[0-9a-f]+>|<class '([\w.]+)'>", r"\1\2", str(plain))
+    words = re.sub("<factory>|Ellipsis", "...", words)
     return textwrap.fill(name + words, 76, subsequent_indent=" "*(len(name) + 1), break_long_words=False, break_on_hyphens=False)
 
 
@@ -422,7 +423,7 @@ def paragraphs(doc):
         if any(line.startswith(" ") or "   " in line for line in block.splitlines()):
             yield f"```{{code-block}} text\n:class: docstring\n{block}\n```"
         else:
-            words = re.split("(`[^`]*`)", " ".join(block.split()))
+            words = re.split("(`[^`]*`)", " ".join(block.split()).replace("-> ", "→\u00a0"))
             yield "".join(w if w.startswith("`") else re.sub(r"([\\*_$<\[\]#|{}])", r"\\\1", w) for w in words)
 
 

@@ -29,7 +29,10 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
+from capacity.pictures.shapes import width
+
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
+BESIDE = 215                            # pixels of a phone beside the label of a drawing's switches
 GLOSSARY = Path(__file__).parent/"appendices/glossary.toml"
 
 
@@ -69,6 +72,8 @@ def annotate(notebook):
         for output in cell["outputs"]:
             picture(cell, output)
             data = output.get("data", {})
+            if 'class="cx-switches"' in "".join(data.get("text/html", "")):
+                data["text/html"] = re.sub(r"<fieldset>.*?</fieldset>", switches, "".join(data["text/html"]))
             if "".join(data.get("text/plain", "")).startswith("explore("):
                 data["text/html"] = explorers.dressed("".join(data["text/html"]), "".join(data["text/plain"]))
     if chapter:
@@ -88,6 +93,13 @@ def picture(cell, output):
     if alt and "<svg" in "".join(data.get("text/html", "")):
         label = f'<svg role="img" aria-label="{html.escape(alt)}" '
         data["text/html"] = re.sub(r'<svg (?![^>]*aria-)(?:role="img" )?', lambda _: label, "".join(data["text/html"]))
+
+
+def switches(found):
+    """A row of switches; one that a phone has no room for beside its label says so, and goes below it."""
+    options = re.findall(r"<span>(.*?)</span>", found[0])
+    below = sum(width(html.unescape(o)) + 21 for o in options) > BESIDE
+    return found[0].replace("<fieldset>", '<fieldset class="cx-below">') if below else found[0]
 
 
 def under_title(cells, statements, minutes):

@@ -4,11 +4,13 @@
 minutes that its exercises say.
 """
 import functools
+import html
 import json
 import re
 from pathlib import Path
 
 from capacity.pictures.diagram import Sketch, drawing
+from capacity.pictures.shapes import Group
 
 ROOT = Path(__file__).resolve().parents[1]
 PACE, PICTURE = 200, 0.5                # words a minute; minutes for a picture
@@ -88,6 +90,10 @@ PATHS = {
 def stems():
     """The file of each chapter by its number."""
     return {path.stem.split("-")[0].lstrip("0"): path.stem for path in sorted((ROOT/"chapters").glob("*.ipynb"))}
+
+
+def title(chapter):
+    return "".join(cells("chapters", chapter)[0]["source"]).partition("\n")[0].removeprefix("# ")
 
 
 def minutes(cells):
@@ -181,8 +187,8 @@ def places(W):
     return found
 
 
-def chart(W):
-    """The chapters, a row for each part, and lines from each to what it builds on."""
+def chart(W, box=lambda chapter, shapes: shapes):
+    """The chapters, a row for each part, and lines from each to what it builds on.  box: what becomes of a chapter's shapes."""
     s, at = Sketch(W), places(W)
     for c, needs in NEEDS.items():
         x, y, w, _ = at[c]
@@ -204,15 +210,23 @@ def chart(W):
         s.text(44, y + tall/2 + 5, part, "end", bold=True, size=13, math=False)
         for c in row:
             x, y, w, tall = at[c]
+            begin = len(s.shapes)
             s.rect(x, y, w, tall, "paper", "", radius=4)
             s.rect(x, y, w, tall, COLORS[part], COLORS[part], opacity=.14, radius=4)
             s.text(x + w/2, y + (17 if not s.narrow else tall/2 + 5), c, bold=True, math=False)
             if not s.narrow:
                 s.text(x + w/2, y + 33, SHORT[c], size=13, math=False)
+            s.shapes[begin:] = box(c, s.shapes[begin:])
     return s
 
 
 def map_of_chapters():
-    """The map as HTML, with its words for who cannot see it."""
-    alt = "; ".join(f"chapter {c} builds on {' and '.join(needs)}" for c, needs in NEEDS.items() if needs)
-    return drawing("chapters", chart, title="What each chapter builds on", alt=alt + ".")._repr_html_()
+    """The map as HTML: each box is a link that says its chapter and what that builds on."""
+    title_of = "What each chapter builds on"
+    shown = drawing("chapters", lambda W: chart(W, lambda c, shapes: [Group(shapes, name=f"to-{c}")]), title=title_of, alt=title_of)
+
+    def link(found):
+        c, shapes = found.groups()
+        says = html.escape(title(c) + (f", builds on {' and '.join(NEEDS[c])}" if NEEDS[c] else ""))
+        return f'<a href="chapters/{stems()[c]}.html" aria-label="{says}"><title>{says}</title>{shapes}</a>'
+    return re.sub(r'<g class="to-(\w+)">(.*?)</g>', link, shown._repr_html_()).replace('role="img"', 'role="group"')

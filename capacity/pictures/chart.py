@@ -441,13 +441,13 @@ def picture(rows, tone, D, W, label):
     p, wide, long = len(rows), W >= 520, max(map(len, rows))
     high = 30 if p <= 4 else 26 if p <= 8 else 18
     x0, side = 1.15*width(f"device {p - 1}" if wide else str(p - 1)) + 9, 124 if wide else 72
+    head, y = legend(kinds(rows), W)                      # where the picture scrolls it stays
     W = max(W, math.ceil(x0 + side + 3*long))
     x1 = W - side
     scale, most = (x1 - x0)/D["makespan"], side - 18 - 1.2*width(number(D["top"]))
-    head, y = legend(kinds(rows), W)
     y0 = y + 22
     y1 = y0 + high*p
-    out, left, right = head, [], [Text(x1 + 10, y0 - 7, "peak activations" if wide else "peak", opacity=.8)]
+    out, left, right = [], [], [Text(x1 + 10, y0 - 7, "peak activations" if wide else "peak", opacity=.8)]
     step, t = nice_step(0, D["makespan"], max(4, (x1 - x0)//60), ""), 0
     while t*step <= D["makespan"]*(1 + 1e-9):
         x = x0 + scale*t*step
@@ -462,7 +462,8 @@ def picture(rows, tone, D, W, label):
     paths, labels = operations(D["bars"], tone, x0, scale, y0, high)
     weight = .5 if x1 - x0 < 8*long else 1
     out.append(Group([path._replace(line="paper", weight=weight) for path in paths], name="cx-ops"))
-    return [*out, *labels, Group(left, name="cx-left"), Group(right, name="cx-right")], W, y1 + 44, label
+    around = [Group(shapes, name=f"cx-{name}") for name, shapes in (("left", left), ("right", right), ("head", head))]
+    return [*out, *labels, *around], W, y1 + 44, label
 
 
 def operations(bars, tone, x0, scale, y0, high):

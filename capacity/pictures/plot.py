@@ -116,7 +116,7 @@ def squeezed(fig, alt="", inches=NARROW/96):
         return ""
     left = [ax.yaxis.get_tick_params()["labelleft"] for ax in fig.axes]
     if beside:
-        grid = mpl.gridspec.GridSpec(len(places), 1, figure=fig, hspace=.55)
+        grid = mpl.gridspec.GridSpec(len(places), 1, figure=fig, hspace=None if fig.get_layout_engine() else .55)
         for k, ax in enumerate(fig.axes):
             ax.set_subplotspec(grid[k])
             ax.tick_params(labelleft=True)

@@ -77,47 +77,75 @@ def subsets(W, partitions):
 def automaton(W):
     """Four layouts of a matrix over one axis of a mesh, and the collectives between them with their bytes."""
     s = Sketch(W)
-    slim = s.narrow
-    w, h = (62, 50) if slim else (92, 60)
-    top, gap = 70, 92 if slim else 76
+    if s.narrow:
+        _downwards(s, W)
+    else:
+        _across(s, W)
+    s.words(0, s.low + 14, W, "Against the arrows it is free: a rank keeps its part of a copy, or puts zeros around its part.",
+            soft=True, size=LEAST)
+    return s
+
+
+def _way(s, x0, y0, x1, y1, head, both=False):
+    """An arrow from one layout to another; both: and back."""
+    s.line(f"M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}", "network", 1.6)
+    s.head(x1, y1, head, "network")
+    if both:
+        s.head(x0, y0, {"right": "left", "down": "up"}[head], "network")
+
+
+def _called(s, x, y, words, anchor="middle"):
+    """The name of a collective and below it what it sends."""
+    for k, text in enumerate(words):
+        s.text(x, y + 16*k, text, anchor, color="network", size=LEAST, bold=not k, math=False, halo=True)
+
+
+def _across(s, W):
+    """Terms at the left, copies at the right, the cuts between them."""
+    w, h, top, gap = 92, 60, 70, 76
     term = s.array(1, top + (h + gap)/2, w, h, "term")
     rows = s.array((W - w)/2, top, w, h, "rows")
     cols = s.array((W - w)/2, top + h + gap, w, h, "columns")
     copy = s.array(W - w - 1, top + (h + gap)/2, w, h, "copy")
     for box, word, dy in ((term, "terms", h + 18), (copy, "copies", h + 18), (rows, "cut by rows", -8), (cols, "cut by columns", h + 18)):
         s.text(box.cx, box.y + dy, word, bold=True, size=LEAST)
-
-    def way(x0, y0, x1, y1, color, words, at, anchor="middle", dash=""):
-        s.line(f"M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}", color, 1.6, dash=dash)
-        tilt = "right" if abs(x1 - x0) > abs(y1 - y0) and x1 > x0 else "left" if abs(x1 - x0) > abs(y1 - y0) else \
-            "down" if y1 > y0 else "up"
-        s.head(x1, y1, tilt, color)
-        for k, text in enumerate(words):
-            s.text(at[0], at[1] + 15*k, text, anchor, color=color if color != "other" else None, soft=color == "other",
-                   size=LEAST, bold=color == "network" and not k, math=False, halo=True)
-    scatter, gather = (["reduce-", "scatter", "wn"], ["all-", "gather", "wn"]) if slim else (
-        ["reduce-scatter", "wn"], ["all-gather", "wn"])
     for box, side in ((rows, -1), (cols, 1)):
         y0, y1 = term.cy + side*12, box.cy
-        x0, x1 = term.right + 6, box.x - 7
-        mid = (y0 + y1)/2
-        ty = mid - 22 if side < 0 else mid + (8 if slim else 20)
-        way(x0, y0, x1, y1, "network", scatter, ((x0 + x1)/2 - 14*(not slim) - (2 if slim else 0), ty + 4*side - 6*slim))
-        x0, x1 = box.right + 7, copy.x - 7
-        way(x0, y1, x1, y0, "network", gather, ((x0 + x1)/2 + 14*(not slim) + (2 if slim else 0), ty + 4*side - 6*slim))
-    x, low, high = rows.cx, rows.bottom + 7, cols.y - 7
-    s.line(f"M{x:.1f} {low + 5:.1f}V{high - 5:.1f}", "network", 1.6)
-    s.head(x, low, "up", "network")
-    s.head(x, high, "down", "network")
-    for k, text in enumerate(["all-to-all", "wn/q"]):
-        s.text(x + 9, (low + high)/2 - 2 + 16*k, text, "start", color="network", bold=not k, size=LEAST, math=False, halo=True)
-    y = 24
-    s.line(f"M{term.cx:.1f} {term.y - 8:.1f}V{y}H{copy.cx:.1f}V{copy.y - 12:.1f}", "network", 1.6)
+        y = (y0 + y1)/2 + (-26 if side < 0 else 24)
+        _way(s, term.right + 6, y0, box.x - 7, y1, "right")
+        _called(s, (term.right + box.x - 1)/2 - 14, y, ["reduce-scatter", "wn"])
+        _way(s, box.right + 7, y1, copy.x - 7, y0, "right")
+        _called(s, (box.right + copy.x)/2 + 14, y, ["all-gather", "wn"])
+    _way(s, rows.cx, rows.bottom + 7, cols.cx, cols.y - 7, "down", both=True)
+    _called(s, rows.cx + 9, (rows.bottom + cols.y)/2 - 2, ["all-to-all", "wn/q"], "start")
+    s.line(f"M{term.cx:.1f} {term.y - 8:.1f}V24H{copy.cx:.1f}V{copy.y - 12:.1f}", "network", 1.6)
     s.head(copy.cx, copy.y - 7, "down", "network")
-    s.text(W/2, y - 8, "all-reduce, 2wn", color="network", bold=True, size=LEAST, math=False)
-    s.words(0, s.low + 14, W, "Against the arrows it is free: a rank keeps its part of a copy, or puts zeros around its part.",
-            soft=True, size=LEAST)
-    return s
+    s.text(W/2, 16, "all-reduce, 2wn", color="network", bold=True, size=LEAST, math=False)
+
+
+def _downwards(s, W):
+    """Terms at the top, copies at the bottom, the cuts between them; the all-reduce goes by at the right."""
+    w, h, gap, end = 62, 50, 84, W - 5
+    left, right, mid = 1, end - 21 - w, (end - 20)/2
+    term = s.array(mid - w/2 - 4, 1, w, h, "term")
+    rows = s.array(left, 1 + h + gap, w, h, "rows")
+    cols = s.array(right, 1 + h + gap, w, h, "columns")
+    copy = s.array(mid - w/2, 1 + 2*(h + gap), w, h, "copy")
+    s.text(term.x - 10, term.cy + 5, "terms", "end", bold=True, size=LEAST)
+    s.text(copy.x - 10, copy.cy + 5, "copies", "end", bold=True, size=LEAST)
+    s.text(rows.x, rows.y - 8, "by rows", "start", bold=True, size=LEAST)
+    s.text(cols.right, cols.y - 8, "by columns", "end", bold=True, size=LEAST)
+    for box, edge, side in ((rows, rows.right + 7, -1), (cols, cols.x - 7, 1)):
+        head = "left" if side < 0 else "right"
+        _way(s, mid + 14*side, term.bottom + 10, edge, box.y + 9, head)
+        _way(s, edge, box.bottom - 9, mid + 14*side, copy.y - 7, "down")
+    _called(s, mid, term.bottom + 64, ["reduce-scatter", "wn each"])
+    _way(s, rows.right + 7, rows.cy, cols.x - 7, cols.cy, "right", both=True)
+    _called(s, mid, rows.cy + 17, ["all-to-all, wn/q"])
+    _called(s, mid, rows.cy + 43, ["all-gather", "wn each"])
+    s.line(f"M{term.right + 12:.1f} {term.cy:.1f}H{end}V{copy.cy:.1f}H{copy.right + 12:.1f}", "network", 1.6)
+    s.head(copy.right + 7, copy.cy, "left", "network")
+    s.text((term.right + end)/2 + 6, term.cy - 8, "all-reduce, 2wn", color="network", bold=True, size=LEAST, math=False)
 
 
 def route(W, states, moves, bars, hi):

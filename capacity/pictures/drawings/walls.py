@@ -2,7 +2,7 @@
 import math
 
 from ...units import show
-from ..diagram import LEAST, Sketch, room
+from ..diagram import LEAST, SIZE, Sketch, room
 
 
 def rulers(W, holds, finishes, rent, most=1e5):
@@ -18,10 +18,12 @@ def rulers(W, holds, finishes, rent, most=1e5):
         s.line(f"M{x} {y + 32}H{x + w}", opacity=.4, weight=1)
         b = s.rect(x, y + 4, max(place(wall) - x, 2), 28, color, "", opacity=.22, radius=0)
         s.line(f"M{b.right:.1f} {y}V{y + 36}", color, 3)
-        inside = b.right + 8 + room(f"{wall:,}") > W
+        wide = 8 + room(f"{wall:,}", SIZE, bold=True)
+        inside = b.right + wide > W
         s.text(b.right + (-8 if inside else 8), y + 22, f"{wall:,}", "end" if inside else "start", bold=True)
-        if room(why) + 10 < b.w:
-            s.text(b.cx, y + 22, why, soft=True, size=LEAST)
+        free = b.w - wide*inside
+        if room(why) + 10 < free:
+            s.text(b.x + free/2, y + 22, why, soft=True, size=LEAST)
     y, least = 106, max(holds, finishes)
     s.text(x - 10, y + 22, "rent", "end", color="limit", bold=True)
     s.rect(x, y + 6, w, 24, "limit", "", opacity=.22, radius=0)

@@ -62,10 +62,10 @@ addEventListener("DOMContentLoaded", () => {
   function picture(S, i, { p, rows, key }, D, W) {
     const wide = W >= 520, label = (d) => wide ? `device ${d}` : String(d), high = p <= 4 ? 30 : p <= 8 ? 26 : 18, soft = { opacity: .8 };
     const x0 = 1.15*width(label(p - 1)) + 9, side = wide ? 124 : 72, long = most(rows.map((r) => r.length), 0);
+    const [head, top] = legend(S.legends[key], W), y0 = top + 22, y1 = y0 + high*p;
     W = Math.max(W, Math.ceil(x0 + side + 3*long));
     const x1 = W - side, scale = (x1 - x0)/D.makespan, longest = side - 18 - 1.2*width(number(D.top));
-    const [head, top] = legend(S.legends[key], W), y0 = top + 22, y1 = y0 + high*p;
-    const out = head, left = [], right = [text(x1 + 10, y0 - 7, wide ? "peak activations" : "peak", "start", soft)];
+    const out = [], left = [], right = [text(x1 + 10, y0 - 7, wide ? "peak activations" : "peak", "start", soft)];
     const raw = D.makespan/Math.max(4, Math.floor((x1 - x0)/60)), ten = Number("1e" + Math.floor(Math.log10(raw))), step = ten*[1, 2, 5, 10].find((n) => raw <= n*ten*(1 + 1e-9));
     for (let t = 0; t*step <= D.makespan*(1 + 1e-9); t++) {
       const x = x0 + scale*t*step;
@@ -91,15 +91,16 @@ addEventListener("DOMContentLoaded", () => {
       });
     }));
     out.push(group(Object.values(paths).map(({ d, ...more }) => path(d, { ...more, line: "paper", weight })), { name: "cx-ops" }), ...(roomy ? labels : []),
-      group(left, { name: "cx-left" }), group(right, { name: "cx-right" }));
+      group(left, { name: "cx-left" }), group(right, { name: "cx-right" }), group(head, { name: "cx-head" }));
     return [out, W, y1 + 44, `${S.title}. ${fill(S.said[0], S.list[i].at, D)}`];
   }
 
-  // ---- where the chart is wider than its box, names and peaks stay in sight, and what is cut fades
+  // ---- where the chart is wider than its box, legend, names and peaks stay in sight, and what is cut fades
   function pin(box) {
     const over = box.scrollWidth - box.clientWidth, at = box.scrollLeft;
     if (over < 1) return;
     const high = box.firstChild.viewBox.baseVal.height;
+    box.querySelector(".cx-head").style.translate = at + "px";
     for (const [name, moved, hidden] of [["left", at, at], ["right", at - over, over - at]]) {
       const g = box.querySelector(".cx-" + name), side = name === "left" ? -1 : 1;
       if (!g.querySelector(".cx-edge")) {

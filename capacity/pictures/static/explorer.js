@@ -233,7 +233,7 @@ addEventListener("DOMContentLoaded", () => {
     const x1 = W - (S.room || widest(totals, unit))*1.1 - 12, X = scaler(y, lo, hi, x0, x1);
     const out = [...head, ...grid(X, null, x0, x1, y0 - 4, y1, thin({ ...y, lo, hi }, 6, x1 - x0), [], unit, "", W),
       text((x0 + x1)/2, y1 + 37, y.label, "middle", SOFT)];
-    const inside = [], above = [], line = limit ? X(D.limit) : NaN;
+    const inside = [], above = [], line = limit ? X(D.limit) : NaN, field = [];
     const rooms = (u, w) => (u + 4 < line && line < w - 4 ? [[u, line - 4], [line + 4, w]] : [[u, w]]);     // of a part, beside the limit
     if (limit) {
       const name = limit.label.replace("{}", show(D.limit, unit)), half = width(name)/2, d = `M${fixed(line)} ${y0 - 6}V${y1}`;
@@ -241,7 +241,7 @@ addEventListener("DOMContentLoaded", () => {
       above.push(path(d, { line: "paper", weight: 4.5 }), path(d, { line: "limit", weight: 2.5, dash: "6 4" }));
     }
     S.bars.forEach((b, k) => {
-      const v = y0 + step*k + (beside ? 6 : 24);
+      const v = y0 + step*k + (beside ? 6 : 24), free = beside ? v - 4 : v + 43;          // where words touch no bar and no name
       let at = 0;
       above.push(beside ? text(x0 - 9, v + 20, b.label, "end") : text(0, v - 6, b.label, "start", { halo: true }));
       b.parts.forEach((p, i) => {
@@ -251,6 +251,7 @@ addEventListener("DOMContentLoaded", () => {
         at += value;
         if (w <= 0) return;
         inside.push(rect(u, v, w, 30, { fill: p.color, line: "paper", title: `${p.label}: ${name}` }));
+        field.push({ x: u, y: v, w, k, free, name: `${p.label}: ${name}`, said: `${b.label}, ${p.label}: ${name}` });
         const [from, to] = rooms(u, u + w).reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
         if (width(name) + 10 < to - from) inside.push(text((from + to)/2, v + 20, name, "middle", { color: "on:" + p.color, bold: true, spoken: false }));
       });
@@ -262,7 +263,10 @@ addEventListener("DOMContentLoaded", () => {
       }
       const total = show(totals[k], unit), end = Math.min(X(at), x1) + 7, off = end - 5 < line && line < end + width(total) + 4 && line + 7 + width(total) < W;
       above.push(text(off ? line + 7 : end, v + 20, total, "start", { bold: true, halo: true }));
+      if (b.parts.length > 1 || !at) field.push({ x: x0, y: v, w: end - 7 - x0, k, free, name: `total: ${total}`, said: `${b.label}, total: ${total}` +
+        (limit ? `; ${limit.label.replace("{}", show(D.limit, unit))}` : "") });
     });
+    D.field = field;
     return [[...out, group(inside, { name: "cx-lines" }), ...above], W, y1 + 44, `${S.title}. ` + names.map((n, k) => `${n}: ${show(totals[k], unit)}`).join("; ")];
   }
   const drawn = (S, D, W) => (S.curves.length ? frame(lines(S, D, W)) : S.bars.length ? frame(bars(S, D, W)) : "");
@@ -369,12 +373,17 @@ addEventListener("DOMContentLoaded", () => {
     const start = numbers(S.sliders.map((s) => s.stops[s.at]));
     let queued = false, W = 0, field = null, place = null, last = "";
 
-    // ---- a hair line: the values of all curves where the pointer or the arrow keys are
+    // ---- what is read where the pointer or the arrow keys are: a hair line over all curves, a part of a bar
     const told = el("p", { class: "cx-told", "aria-live": "polite" });
     function hair(aloud) {
       const old = box.querySelector(".cx-hair");
       if (old) old.remove();
       if (place === null) { told.textContent = ""; return; }
+      const [shapes, words] = S.curves.length ? values() : part();
+      box.querySelector("svg").insertAdjacentHTML("beforeend", `<g class="cx-hair" pointer-events="none" aria-hidden="true">${paint(shapes)}</g>`);
+      if (aloud) told.textContent = words;
+    }
+    function values() {
       const { x0, x1, y0, y1, X, Y } = field, { lo, hi, scale, whole, binary, unit, label } = S.x;
       let x = scale === "log" ? lo*(hi/lo)**place : lo + (hi - lo)*place;
       if (whole) x = binary ? 2**Math.round(Math.log2(x)) : Math.round(x);
@@ -382,19 +391,34 @@ addEventListener("DOMContentLoaded", () => {
       const right = u < (x0 + x1)/2, half = width(show(x, unit))*.6;
       const texts = 16 + most(long.map(width), 0)*1.1 < (right ? x1 - u : u - x0) ? long : short;
       const rows = values.map((w, k) => [Y(w), k]).filter(([w]) => y0 <= w && w <= y1), ys = spread(rows.map(([w]) => w - 7), 16, y0 + 12, y1 - 4);
-      const shapes = [path(`M${fixed(u)} ${y0}V${y1}`, { line: "other", line_opacity: .6 }),
+      return [[path(`M${fixed(u)} ${y0}V${y1}`, { line: "other", line_opacity: .6 }),
         text(Math.max(Math.min(u, W - half), half), y0 - 7, show(x, unit), "middle", { bold: true, halo: true }),
         ...rows.map(([w, k]) => dot(u, w, S.curves[k].color)), ...rows.map(([, k], i) => {
           const w = 1.1*width(texts[k]) + 8;              // on paper of its own: nothing runs through a number
           return rect(right ? u + 6 : u - 6 - w, ys[i] - 11.5, w, 15.5, { fill: "paper", radius: 3 });
-        }), ...rows.map(([, k], i) => text(u + (right ? 10 : -10), ys[i], texts[k], right ? "start" : "end", { color: S.curves[k].color, bold: true }))];
-      box.querySelector("svg").insertAdjacentHTML("beforeend", `<g class="cx-hair" pointer-events="none" aria-hidden="true">${paint(shapes)}</g>`);
-      if (aloud) told.textContent = `${label} ${show(x, unit)}: ${long.join(", ")}`;
+        }), ...rows.map(([, k], i) => text(u + (right ? 10 : -10), ys[i], texts[k], right ? "start" : "end", { color: S.curves[k].color, bold: true }))],
+        `${label} ${show(x, unit)}: ${long.join(", ")}`];
     }
-    if (S.curves.length) {
+    function part() {
+      const { x, y, w, free, name, said } = field[place], half = width(name)*.6;
+      return [[rect(x, y, w, 30, { line: "other", weight: 2 }),
+        text(Math.max(half, Math.min(W - half, x + w/2)), free, name, "middle", { bold: true, halo: true })], said];
+    }
+    const within = (a) => Math.max(0, Math.min(1, a));
+    const moves = S.curves.length ? { ArrowRight: () => within((place ?? .5) + .02), ArrowLeft: () => within((place ?? .5) - .02) }
+      : { ArrowRight: () => Math.min((place ?? -1) + 1, field.length - 1), ArrowLeft: () => Math.max((place ?? 1) - 1, 0), ArrowDown: () => bar(1), ArrowUp: () => bar(-1) };
+    function bar(step) {                                   // the first part of another bar
+      const now = field[place ?? 0].k, to = field.findIndex(({ k }) => k === now + (place === null ? 0 : step));
+      return to < 0 ? place ?? 0 : to;
+    }
+    if (S.curves.length || S.bars.length) {
       const point = (e) => {
-        const r = box.querySelector("svg").getBoundingClientRect();
-        place = Math.max(0, Math.min(1, ((e.clientX - r.left)*W/r.width - field.x0)/(field.x1 - field.x0)));
+        const r = box.querySelector("svg").getBoundingClientRect(), x = (e.clientX - r.left)*W/r.width, y = (e.clientY - r.top)*W/r.width;
+        if (S.curves.length) place = within((x - field.x0)/(field.x1 - field.x0));
+        else {
+          const k = field.findIndex((p) => p.x <= x && x <= p.x + p.w && p.y <= y && y <= p.y + 30);
+          place = k < 0 ? null : k;
+        }
         hair();
       };
       box.addEventListener("pointermove", point);
@@ -402,27 +426,14 @@ addEventListener("DOMContentLoaded", () => {
       box.addEventListener("pointerleave", (e) => { if (e.pointerType === "mouse") { place = null; hair(); } });
       box.addEventListener("blur", () => { place = null; hair(); });
       box.addEventListener("keydown", (e) => {
-        const step = { ArrowRight: .02, ArrowLeft: -.02 }[e.key];
-        if (e.altKey || e.ctrlKey || e.metaKey || !step && (e.key !== "Escape" || place === null)) return;
+        const move = moves[e.key];
+        if (e.altKey || e.ctrlKey || e.metaKey || !move && (e.key !== "Escape" || place === null)) return;
         e.preventDefault();
-        place = step ? Math.max(0, Math.min(1, (place ?? .5) + step)) : null;
+        place = move ? move() : null;
         hair(true);
       });
       for (const [k, u] of Object.entries({ tabindex: 0, role: "group", "aria-label": "Picture; the arrow keys read its values" })) box.setAttribute(k, u);
       box.after(told);
-    }
-
-    // ---- over a bar: the part under the pointer or the finger, and its value
-    if (S.bars.length) {
-      const part = (e) => {
-        const at = e.type !== "pointerleave" && e.target.closest("rect"), name = at && at.querySelector("title");
-        box.querySelector(".cx-hair")?.remove();
-        if (!name) return;
-        const [x, y, w] = ["x", "y", "width"].map((k) => Number(at.getAttribute(k))), half = width(name.textContent)*.6;
-        const shape = text(Math.max(half, Math.min(W - half, x + w/2)), y - 3, name.textContent, "middle", { bold: true, halo: true });
-        box.querySelector("svg").insertAdjacentHTML("beforeend", `<g class="cx-hair" pointer-events="none" aria-hidden="true">${paint([shape])}</g>`);
-      };
-      for (const when of ["pointermove", "pointerdown", "pointerleave"]) box.addEventListener(when, part);
     }
 
     // ---- the address carries the setting, a value for each slider: #name=64_1e-5_5e10
@@ -452,6 +463,7 @@ addEventListener("DOMContentLoaded", () => {
       if (moved()) D.ghost = start;
       box.innerHTML = drawn(S, D, W);
       field = D.field;
+      if (S.bars.length && place !== null && place >= field.length) place = null;
       hair();
       if (last !== says) {
         said.innerHTML = last = says;
