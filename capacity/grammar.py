@@ -207,6 +207,17 @@ class Formula(typing.Generic[P]):
         import sympy as sp
         return sp.latex(self.function(**{k: sp.Symbol(NOTATION[k].latex) for k in self.units}))
 
+    @property
+    def narrow(self):
+        """The same, a long sum broken before the plus that is nearest its middle and in no bracket: a phone or a column holds it."""
+        tex = self.latex
+        ends = [m.start() for m in re.finditer(r" \+ ", tex)
+                if all(tex[:m.start()].count(a) == tex[:m.start()].count(b) for a, b in (("{", "}"), (r"\left", r"\right")))]
+        if len(tex) < 150 or not ends:
+            return tex
+        at = min(ends, key=lambda end: abs(end - len(tex)/2))
+        return rf"\begin{{aligned}}&{tex[:at]}\\&{tex[at:]}\end{{aligned}}"
+
     def _repr_latex_(self):
         return rf"$\displaystyle {self.latex}$"
 
@@ -218,7 +229,8 @@ class Formula(typing.Generic[P]):
                        f"<td>{e(NOTATION[k].meaning)}</td><td>{e(str(u) or 'ratio')}</td></tr>"
                        for k, u in self.units.items())
         return (f'<div class="formula-card mathjax_process"><p><strong><code>{e(self.__name__)}</code></strong> {summary}</p>'
-                rf"<p>\(\displaystyle {self.latex}\) <span>in {e(str(self.unit) or 'a pure number')}</span></p>"
+                rf"<p>\(\displaystyle {e(self.narrow, quote=False)}\) "
+                f"<span>in {e(str(self.unit) or 'a pure number')}</span></p>"
                 f"<table>{rows}</table><p><small>derived in {e(self.chapter)}{source}</small></p></div>")
 
 

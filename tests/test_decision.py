@@ -282,6 +282,7 @@ def test_jupyterlab_computes_the_same():
     card = tensor_ranks()
     _, *controls, said = card.widget().children
     assert card.sentence() in said.value
+    assert all(len(c.description) <= int(c.style.description_width.removesuffix("ch")) for c in controls), "no label is cut"
     controls[0].value, controls[2].value, controls[4].value = 2, 16384, False
     s = [2, 1, 16384.0, .5, 0]
     assert card.sentence(s) in said.value and card.table(s) in said.value

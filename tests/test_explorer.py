@@ -420,6 +420,7 @@ def test_every_widget_slider_moves_something(name):
     sliders = [c for c in box.children if hasattr(c, "options")]
     texts = [c for c in box.children if hasattr(c, "value") and not hasattr(c, "options")]
     assert len(sliders) == len(E.sliders)
+    assert all(len(c.description) <= int(c.style.description_width.removesuffix("ch")) for c in sliders), "no label is cut"
     for s in sliders:
         before = [t.value for t in texts]
         s.index = 0 if s.index else len(s.options) - 1

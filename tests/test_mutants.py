@@ -1,6 +1,8 @@
 """The tool that breaks formulas and modules: it stops, and it sees."""
+import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import mutants
 import pytest
@@ -20,6 +22,15 @@ def test_a_mutant_that_never_ends_is_stopped(monkeypatch):
     monkeypatch.setattr(mutants, "SECONDS", 0.1)
     monkeypatch.setattr(mutants, "_trial", for_ever)
     assert trial(("message_time", "for ever", 0)) == ("message_time", "for ever", "time", "more than 0.1 s")
+
+
+def test_a_chapter_runs_as_a_notebook_does(tmp_path, monkeypatch):
+    (tmp_path/"chapters").mkdir()
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for source, noticed in ("display(1, 2)", None), ("x = 1\nassert x == 2", ("witness or number", "assert x == 2")):
+        (tmp_path/"chapters"/"1.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": [source]}]}))
+        assert mutants.chapter_kills(SimpleNamespace(chapter="1")) == noticed
 
 
 def test_mutants_of_a_module_are_sentences_of_its_code():

@@ -191,21 +191,11 @@ computes it. The search finds them by other names and kindred words as well, whi
 
 
 # ---- quick reference -------------------------------------------------------------------------
-def in_two_lines(tex):
-    """A long sum, broken before the plus that is nearest its middle and in no bracket: a column of the table holds it."""
-    ends = [m.start() for m in re.finditer(r" \+ ", tex)
-            if all(tex[:m.start()].count(a) == tex[:m.start()].count(b) for a, b in (("{", "}"), (r"\left", r"\right")))]
-    if len(tex) < 150 or not ends:
-        return tex
-    at = min(ends, key=lambda end: abs(end - len(tex)/2))
-    return rf"\begin{{aligned}}&{tex[:at]}\\&{tex[at:]}\end{{aligned}}"
-
-
 def quick_row(row):
     """A question and when its answer holds; the formula; an example that is computed here, and what tests it."""
     f, chapter = REGISTRY[row.formula], stems()[row.chapter] if row.chapter else REGISTRY[row.formula].chapter
     asks = f"**{row.question}** {{doc}}`{number(chapter)} <../chapters/{chapter}>`<br><small>Condition: {row.holds}.</small>"
-    shown = f"$\\displaystyle {in_two_lines(f.latex)}$<br><small>{formula_link(row.formula)}</small>"
+    shown = f"$\\displaystyle {f.narrow}$<br><small>{formula_link(row.formula)}</small>"
     return asks, shown, f"{row.example} **{row.shown()}**<br><small>Tested by: {row.tested}.</small>"
 
 

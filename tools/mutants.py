@@ -150,7 +150,7 @@ class Put(ast.NodeTransformer):
 def chapter_kills(F):
     """The assert, or error, with which the chapter notices; None if it runs to its end."""
     cells = json.loads((ROOT/"chapters"/f"{F.chapter}.ipynb").read_text())["cells"]
-    scope = {"__name__": "__main__"}
+    scope = {"__name__": "__main__", "display": print}            # a notebook has it
     os.chdir(ROOT/"chapters")
     for cell in cells:
         source = "".join(cell["source"])

@@ -555,20 +555,21 @@ class Decision:
         """Inputs, verdict and table, recomputed by the kernel."""
         import ipywidgets as W
         wide = W.Layout(width="100%", max_width="32rem")
-        style = {"description_width": "14em"}
+        labels = [f"{x.label}, {x.unit}" if isinstance(x, Field) and x.unit else x.label for x in self.inputs]
+        style = {"description_width": f"{max(map(len, labels))}ch"}            # a label that is longer is cut
         controls = []
-        for x in self.inputs:
+        for x, label in zip(self.inputs, labels):
             if isinstance(x, Choice):
-                c = W.Dropdown(options=[(n, i) for i, n in enumerate(x.options)], value=x.first, description=x.label,
+                c = W.Dropdown(options=[(n, i) for i, n in enumerate(x.options)], value=x.first, description=label,
                                style=style, layout=wide)
             elif isinstance(x, Field):
                 times, over = scale(x.unit)
                 least = x.lo or (x.hi*1e-12 if self._open(x, self.args[self.slots[len(controls)][0]]) else 0)
                 kind = W.BoundedIntText if x.whole and times == over == 1 else W.BoundedFloatText
                 c = kind(value=x.value*over/times, min=least*over/times, max=x.hi*over/times, style=style,
-                         description=f"{x.label}, {x.unit}" if x.unit else x.label, layout=wide)
+                         description=label, layout=wide)
             else:
-                c = W.Checkbox(value=x.on, description=x.label, style=style, indent=True, layout=wide)
+                c = W.Checkbox(value=x.on, description=label, style=style, indent=True, layout=wide)
             controls.append(c)
         said = W.HTMLMath()
 

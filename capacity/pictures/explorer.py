@@ -553,9 +553,10 @@ class Explorer:
         """Sliders, picture, readouts and table, recomputed by the kernel."""
         import ipywidgets as W
         S, wide = self.live(), W.Layout(width="100%", max_width="640px")
+        style = {"description_width": f"{max((len(s['label']) for s in S['sliders']), default=0)}ch"}
         controls = [W.SelectionSlider(
             options=[(_stop_text(s, i), v) for i, v in enumerate(s["stops"])], index=s["at"],
-            description=s["label"], style={"description_width": "11em"}, layout=wide)
+            description=s["label"], style=style, layout=wide)
             for s in S["sliders"]]
         title = W.HTML(f"{LAB}<strong>{html.escape(self.title)}</strong>")
         picture, table = W.HTML(), W.HTML()
