@@ -52,7 +52,7 @@ def test_who_knows_the_visible_numbers_by_heart_fails_the_hidden_ones():
 
 def test_the_wrong_student_errs_in_another_way_each_time():
     found = [(n, how, f"{n} {how}", True, how == "changed 1") for n in ("1.1", "1.2") for how in ("twice", "changed 1")]
-    assert make_course.student(found) == {"1.1": "1.1 twice", "1.2": "1.2 changed 1"}
+    assert wrong.student(found) == {"1.1": "1.1 twice", "1.2": "1.2 changed 1"}
     assert wrong.tally([*found, ("1.3", "changed 2", "", False, False)]) == {"twice": [2, 2, 0], "changed": [3, 2, 2]}
 
 

@@ -84,10 +84,11 @@ def test_the_hours_are_counted_in_the_notebooks():
                 else:
                     minutes += sum(any(k == "image/png" or k == "text/html" and re.search("<svg|<figure", "".join(v))
                                        for k, v in o.get("data", {}).items()) for o in cell["outputs"])/2
-            for cell in notebook("solutions", c):
-                said = re.search(r"\*\((\d+) minutes, (easy|medium|middling|hard)\)\*", "".join(cell["source"])) if cell["cell_type"] == "markdown" else None
-                if said and said[2].replace("middling", "medium") in levels:
-                    minutes += int(said[1])
+            for exercise in "".join(f"\n\n{''.join(cell['source'])}" for cell in notebook("solutions", c)
+                                    if cell["cell_type"] == "markdown").split("\n\n## ")[1:]:
+                [level] = re.findall(r" minutes, (easy|medium|middling|hard)\)\*", exercise)
+                if level.replace("middling", "medium") in levels:
+                    minutes += sum(map(int, re.findall(r"(\d+) minutes(?:, \w+)?\)\*", exercise)))
         assert re.search(rf"{name}\b.* {minutes/60:.0f} hours", reading.paths())
 
 

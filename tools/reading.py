@@ -110,10 +110,14 @@ def reading(chapter):
 
 @functools.cache
 def exercising(chapter):
-    """The minutes that the exercises of a chapter say, by their difficulty."""
+    """The minutes that the exercises of a chapter say, by their difficulty; a question by hand counts with its exercise."""
     text = " ".join("".join(c["source"]) for c in cells("exercises", chapter) if c["cell_type"] == "markdown")
-    said = re.findall(r"\*\((\d+) minutes, (\w+)\)\*", text)
-    return {level: sum(int(m) for m, of in said if of.startswith(level[0])) for level in ("easy", "medium", "hard")}
+    took = dict.fromkeys(("easy", "medium", "hard"), 0)
+    for alone, of, by_hand in re.findall(r"\*\((\d+) minutes, (\w+)\)\*|\(by hand, \d+ points?, (\d+) minutes\)", text):
+        if of:
+            level = next(name for name in took if name.startswith(of[0]))
+        took[level] += int(alone or by_hand)
+    return took
 
 
 def hours(chapters, levels):
