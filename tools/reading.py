@@ -69,6 +69,7 @@ COURSES = {
 }
 PROJECTS = {"week": {6: "reproduce a published number", 11: "plan and defend a run", 12: "diagnose a sick trace"},
             "day": {5: "plan and defend a run"}}
+PROJECT_HOURS = {"reproduce a published number": 7, "plan and defend a run": 7.5, "diagnose a sick trace": 5}     # as teach.md counts them
 LEVELS = {"week": ["easy", "medium"], "day": ["easy"]}     # of the exercises that are counted
 
 # What you are after, the chapters, the exercises by their difficulty, and what the way gives.
@@ -148,7 +149,7 @@ def course(every):
     for k, (says, chapters) in enumerate(COURSES[every], 1):
         read, work = hours(chapters, []), hours(chapters, LEVELS[every]) - hours(chapters, [])
         due = PROJECTS[every].get(k)
-        says += f"; **due: {due}**" if due else ""
+        says += f"; **due: {due}** ({PROJECT_HOURS[due]:g} h)" if due else ""
         rows.append(f"| {k} | {says} | {' · '.join(map(link, chapters))} | {read:.1f} h | {work:.1f} h |")
     taken = [c for _, chapters in COURSES[every] for c in chapters]
     read, both = hours(taken, []), hours(taken, LEVELS[every])

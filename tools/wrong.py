@@ -28,6 +28,13 @@ COUNTED = "checks", "hidden", "key", "blank", "wrong", "by heart"
 SLOWER, SECONDS = 5, 2                      # how much longer than the right answer a wrong one may take: times, and more
 
 
+def other(part, change):
+    """A part of a result, changed, as text; of one that is unpacked, every part of it."""
+    if isinstance(part, ast.Starred):
+        return f"*({change('_x')} for _x in {ast.unparse(part.value)})"
+    return change(ast.unparse(part))
+
+
 def returned(source, which, change):
     """The cell with another result in every `return` of its answers; `change` makes text of text."""
     tree = ast.parse(source)
@@ -37,12 +44,13 @@ def returned(source, which, change):
                      for n in ast.walk(f)}
             for node in ast.walk(function):
                 if isinstance(node, ast.Return) and node.value and id(node) not in inner:
-                    parts = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else [node.value]
-                    changed = [ast.parse(change(ast.unparse(x)), mode="eval").body for x in parts]
-                    if len(parts) > 1:
+                    many = isinstance(node.value, (ast.Tuple, ast.List))
+                    parts = ", ".join(other(x, change) for x in (node.value.elts if many else [node.value]))
+                    changed = ast.parse(f"[{parts}]", mode="eval").body.elts
+                    if many:
                         node.value.elts = changed
                     else:
-                        node.value = changed[0]
+                        [node.value] = changed
     return ast.unparse(tree)
 
 
