@@ -8,7 +8,7 @@ import pytest
 
 from capacity.witness import streams, trace
 
-RECORDED = Path(__file__).resolve().parents[1]/"labs"/"recorded"
+from capacity.specs import RECORDED
 
 
 def event(cat, name, ts, dur, tid=1, **args):
