@@ -1,7 +1,6 @@
 """The reader of traces: disjoint causes that fill a step, against moments asked one by one; files good and bad."""
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
