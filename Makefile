@@ -22,7 +22,7 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check
 SOURCES = _config.yml _toc.yml $(wildcard *.md references.bib _templates/*.html _templates/*/* _static/* capacity/pictures/static/* \
           tools/page.py tools/search.js tools/layers.py tools/letters.py tools/make_plan.py tools/plan/* tools/toolkit.py tools/reading.py \
           tools/landing.* tools/publish.py CITATION.cff \
-          $(wildcard capacity/*.py capacity/formulas/*.py capacity/specs/*.toml) vendor/_static/*/* labs/recipes/* \
+          $(wildcard capacity/*.py capacity/formulas/*.py capacity/specs/*.toml capacity/specs/recorded/*) vendor/_static/*/* labs/recipes/* \
           chapters/*.ipynb exercises/*.ipynb solutions/*.ipynb appendices/* labs/*.ipynb labs/recorded/*)
 
 .PHONY: help book html pdf test study labs course measure bench mutants notebooks check lock wheel clean

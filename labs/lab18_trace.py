@@ -1,7 +1,7 @@
 """Lab 18. A recorded step, accounted for to the last nanosecond; and the slow rank, which is the one that waits least.
 
     torchrun --standalone --nproc-per-node=4 labs/lab18_trace.py
-    torchrun --standalone --nproc-per-node=4 labs/lab18_trace.py --record labs/recorded/trace
+    torchrun --standalone --nproc-per-node=4 labs/lab18_trace.py --record capacity/specs/recorded/trace
 
 Two stages of two replicas: rank 2 s + r is stage s of replica r.  A step reads a batch, runs four micro-batches through the
 pipeline, all forward and then all backward, and sums a gradient over the replicas and a norm over all ranks.  torch.profiler

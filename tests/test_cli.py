@@ -182,7 +182,7 @@ def test_a_formula_in_the_shell(say):
 
 # --- a trace of one's own
 
-RECORDED = "labs/recorded/trace-{}-{}.json.gz"
+RECORDED = "capacity/specs/recorded/trace-{}-{}.json.gz"
 
 
 def test_a_trace_is_accounted_for(say, monkeypatch):
@@ -228,7 +228,7 @@ def test_a_trace_without_communication_says_so(say, tmp_path):
 
 @pytest.mark.parametrize("line, words", [
     ("trace README.md", "README.md: no JSON; allowed: what export_chrome_trace writes, plain or gzipped"),
-    ("trace labs/recorded/trace.json", "no traceEvents"), ("trace nowhere.json", "nowhere.json: No such file"), ("trace", "required: FILE"),
+    ("trace capacity/specs/recorded/trace.json", "no traceEvents"), ("trace nowhere.json", "nowhere.json: No such file"), ("trace", "required: FILE"),
     (f"trace {RECORDED.format('late', 2)} {RECORDED.format('late', 2)}", "2 files of ranks 2, 2; allowed: each rank once"),
     (f"trace {RECORDED.format('late', 2)} --network (", "network = '('")])
 def test_what_is_no_trace(say, monkeypatch, line, words):

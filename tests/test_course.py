@@ -52,7 +52,7 @@ def test_who_knows_the_visible_numbers_by_heart_fails_the_hidden_ones():
 
 def test_the_wrong_student_errs_in_another_way_each_time():
     found = [(n, how, f"{n} {how}", True, how == "changed 1") for n in ("1.1", "1.2") for how in ("twice", "changed 1")]
-    assert make_course.student(found) == {"1.1": "1.1 twice", "1.2": "1.2 changed 1"}
+    assert wrong.student(found) == {"1.1": "1.1 twice", "1.2": "1.2 changed 1"}
     assert wrong.tally([*found, ("1.3", "changed 2", "", False, False)]) == {"twice": [2, 2, 0], "changed": [3, 2, 2]}
 
 
@@ -109,3 +109,21 @@ def test_nbgrader_grades_a_chapter(tmp_path):
     done = subprocess.run([COURSE/"bin/python", "tools/try_course.py", tmp_path/"course"], cwd=ROOT, capture_output=True, text=True,
                           env=os.environ | {"PATH": f"{COURSE/'bin'}:{os.environ['PATH']}"})
     assert done.returncode == 0 and "the key earns all 10 points" in done.stdout, done.stdout + done.stderr
+
+
+def test_four_students_are_counted():
+    nb = solved("n*(P - 1)/P", "assert f(80., 4) == 60\nassert f(90., 3) == 60")
+    blocks, _, found = wrong.tried(nb)
+    assert wrong.earned(nb, blocks, found) == {"checks": 1, "hidden": 1, "key": 1, "blank": 0, "wrong": 0, "by heart": 0}
+    seen = [(number, how, text, seen, seen) for number, how, text, seen, _ in found]              # as if nothing were hidden
+    assert wrong.earned(nb, {}, seen)["by heart"] == 1
+
+
+def test_hidden_cases_name_a_model_by_its_key_and_take_sets():
+    check = 'from capacity import model\nassert f(model("llama3-8b"), 8) == {"tp"}\nassert f(model("llama3-70b"), 64) == {"tp", "pp"}'
+    block = hidden.hidden(solved('{"tp"} if P < 32 else {"tp", "pp"}', check))[0]["1.1"]
+    assert ".model('llama3-" in block and "'tp'}" in block
+
+
+def test_what_is_unpacked_is_changed_in_its_place():
+    assert "(*(2 * _x for _x in g(x)), 2 * 3)" in wrong.returned("def f(x):\n    return (*g(x), 3)", ["f"], lambda t: f"2*({t})")

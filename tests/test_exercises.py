@@ -144,12 +144,12 @@ def test_no_two_cells_have_one_grade(path):
 def test_every_statement_says_how_hard_it_is(path):
     for cell in read(path).cells:
         if re.match(r"## \d", cell.source):
-            assert re.search(r"\*\(\d+ minutes, (easy|medium|hard)\)\*", cell.source), cell.source[-80:]     # as tools/reading.py counts
+            assert len(re.findall(r"\*\(\d+ minutes, (easy|medium|hard)\)\*", cell.source)) == 1, cell.source[-80:]     # as tools/reading.py counts
 
 
 def test_a_judgement_gets_a_cell_to_answer_in():
     nb = small()
-    nb.cells.append(nbformat.v4.new_markdown_cell("**Judge it** *(by hand, 3 points)*. Why so? One point for each reason."))
+    nb.cells.append(nbformat.v4.new_markdown_cell("**Judge it** *(by hand, 3 points, 10 minutes)*. Why so? One point for each reason."))
     blank = make_exercises.blank(make_exercises.mark(nb))
     question, answer = blank.cells[-2:]
     assert question.source.startswith("**Judge it**") and "nbgrader" not in question.metadata
@@ -157,11 +157,39 @@ def test_a_judgement_gets_a_cell_to_answer_in():
 
 
 @each_solution
-def test_what_is_graded_by_hand_is_counted(path):
-    """A text that names points names them in the form that the tool reads."""
-    text = [c.source for c in read(path).cells[1:] if c.cell_type == "markdown" and not c.source.startswith(make_exercises.WHY)]
-    named = sum(len(re.findall(r"by hand[^.]{0,20}points?|points?[^.]{0,5}, by hand", s)) for s in text)
-    assert named == sum(len(make_exercises.BY_HAND.findall(s)) for s in text)
+def test_what_is_graded_by_hand_has_points_minutes_and_levels(path):
+    """Whoever asks for words says points and minutes, and a table says what earns all, half and nothing of each point."""
+    text = [c.source for c in read(path).cells[1:] if c.cell_type == "markdown"]
+    rubrics = 0
+    for exercise in "\n\n".join(["", *text]).split("\n\n## ")[1:]:
+        asked, *points = exercise.split("**Points.**")
+        promised = [int(p) for p in make_exercises.BY_HAND.findall(asked)]
+        assert len(promised) == len(re.findall(r"by hand, \d|points?, by hand", exercise)) == len(points) <= 1, exercise[:60]
+        for rubric in points:
+            head, _, *rows = [[x.strip() for x in line.strip("|").split("|")] for line in rubric.strip().splitlines()]
+            assert head == ["points", "full", "half", "nothing"] and all(len(row) == 4 and all(row) for row in rows), exercise[:60]
+            assert sum(int(row[0]) for row in rows) == promised[0], exercise[:60]
+            rubrics += 1
+    assert rubrics == sum(t.startswith("**Points.**") for t in text)
+
+
+def open_questions(cells):
+    """The texts that ask for words and are not graded by hand."""
+    asks = re.compile(r"\*\*(Judge|Defend|Prove|Explain|Choose|Advise|Say|Find the error)\b[^*]*\*\*|\b(sentences?|paragraph)[:,.]|[Ee]xplain (why|how|what|in)\b|[Pp]rove ")
+    return [c.source for c in cells if c.cell_type == "markdown" and not c.source.startswith(make_exercises.WHY)
+            and asks.search(c.source) and not make_exercises.BY_HAND.search(c.source)]
+
+
+@each_solution
+def test_an_open_question_is_graded_by_hand(path):
+    assert open_questions(read(path).cells[1:]) == []
+
+
+def test_an_open_question_without_a_hand_is_found():
+    nb = small()
+    assert open_questions(nb.cells) == []
+    nb.cells.append(nbformat.v4.new_markdown_cell("Then explain in two sentences."))
+    assert open_questions(nb.cells) == ["Then explain in two sentences."]
 
 
 def test_what_is_out_of_step_is_found(tmp_path, monkeypatch):

@@ -163,7 +163,7 @@ print(nb.cells[-1].outputs[-1].text)
 """
 
 
-@pytest.mark.parametrize("stem", ["11-collective-primitives", "21-activation-recomputation"])
+@pytest.mark.parametrize("stem", ["11-collective-primitives", "32-profiling-distributed-training"])
 def test_a_downloaded_chapter_runs_where_only_its_wheel_is(elsewhere, stem):
     """Its second cell installs the package; the first of the two runs does, the other finds it."""
     (elsewhere/f"{stem}.ipynb").write_bytes((HTML/f"_sources/chapters/{stem}.ipynb").read_bytes())

@@ -1,4 +1,5 @@
 """What the address of a repository turns on, and that nothing of it is there without one."""
+import json
 import re
 import shutil
 import subprocess
@@ -70,3 +71,10 @@ def test_the_workflow_calls_what_the_repository_has():
     called = set(re.findall(r"run: make (\w+)", text))
     assert called and called <= targets and "run: .ci/run" in text and (ROOT/".ci/run").stat().st_mode & 0o111
     assert all((ROOT/name).exists() for name in ("requirements.lock.txt", "labs/requirements.txt", "CHANGELOG.md"))
+
+
+def test_few_downloads_need_the_repository():
+    """The record of all claims reads the chapters; lab 2's page reads what the lab recorded."""
+    leaning = {f"{path.parent.name}/{path.stem}" for folder in ("chapters", "exercises", "solutions", "appendices", "labs")
+               for path in (ROOT/folder).glob("*.ipynb") if publish.leans(json.loads(path.read_text(encoding="utf-8"))["cells"])}
+    assert leaning == {"chapters/37-conclusion", "labs/alpha-beta"}

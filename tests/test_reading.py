@@ -84,11 +84,25 @@ def test_the_hours_are_counted_in_the_notebooks():
                 else:
                     minutes += sum(any(k == "image/png" or k == "text/html" and re.search("<svg|<figure", "".join(v))
                                        for k, v in o.get("data", {}).items()) for o in cell["outputs"])/2
-            for cell in notebook("solutions", c):
-                said = re.search(r"\*\((\d+) minutes, (easy|medium|hard)\)\*", "".join(cell["source"])) if cell["cell_type"] == "markdown" else None
-                if said and said[2] in levels:
-                    minutes += int(said[1])
+            for exercise in "".join(f"\n\n{''.join(cell['source'])}" for cell in notebook("solutions", c)
+                                    if cell["cell_type"] == "markdown").split("\n\n## ")[1:]:
+                [level] = re.findall(r" minutes, (easy|medium|hard)\)\*", exercise)
+                if level in levels:
+                    minutes += sum(map(int, re.findall(r"(\d+) minutes(?:, \w+)?\)\*", exercise)))
         assert re.search(rf"{name}\b.* {minutes/60:.0f} hours", reading.paths())
+
+
+def test_the_hours_of_a_project_are_counted_from_its_parts():
+    text = (reading.ROOT/"teach.md").read_text()
+    found = re.findall(r"\*\*([A-Z][\w ]+)\*\* \*\((\d+) points, ([\d.]+) hours: (.*?)\)\*.*?\n\|---:.*?\n(.*?)\n\n", text, re.S)
+    assert {name.lower(): float(hours) for name, _, hours, *_ in found} == reading.PROJECT_HOURS
+    assert {due for dues in reading.PROJECTS.values() for due in dues.values()} == set(reading.PROJECT_HOURS)
+    for name, points, hours, parts, table in found:
+        rows = [[x.strip() for x in line.strip("|").split("|")] for line in table.splitlines()]
+        assert all(len(row) == 5 and all(row) for row in rows) and sum(int(row[0]) for row in rows) == int(points), name
+        took = {"words read": 1/200, "commands": 10, "words written": 1/5}
+        counted = sum(int(k.replace(",", ""))*took[of] for k, of in (part.split(" ", 1) for part in parts.split(", ")))
+        assert counted == sum(int(row[1]) for row in rows) == 60*float(hours), name
 
 
 def test_every_chapter_is_drawn_once_and_nothing_touches():

@@ -1,14 +1,13 @@
 """The reader of traces: disjoint causes that fill a step, against moments asked one by one; files good and bad."""
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from capacity.witness import streams, trace
 
-RECORDED = Path(__file__).resolve().parents[1]/"labs"/"recorded"
+from capacity.specs import RECORDED
 
 
 def event(cat, name, ts, dur, tid=1, **args):

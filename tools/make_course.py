@@ -5,7 +5,8 @@
     source/NAME/NAME.ipynb   exercises with their answers and hidden tests, nbgrader's source
     key/NAME.ipynb           answers, reasons, hidden tests, and what earns the points of a hand
     wrong/NAME.ipynb         a student who answers every exercise wrongly, in another way each
-    wrong_answers.txt        of each kind of wrong answer, how many were tried here and how many pass
+    wrong_answers.txt        of each kind of wrong answer, how many were tried here and how many pass; of each chapter, how many
+                             checks have hidden tests, and what the key, a blank, the wrong student and one by heart earn
     release/                 the package's wheel, and what a classroom repository needs; nbgrader writes the exercises beside them
     site/                    the book without solutions (not with --pages no)
 
@@ -27,7 +28,7 @@ from execute import ROOT, dumps
 from hidden import BEGIN, END
 from make_exercises import HOW, SOLVED, kind, mark, sheet
 from publish import site
-from wrong import said, tally, tried
+from wrong import account, earned, said, student, tally, tried
 
 MOST = 0.05                     # of the wrong answers may pass, over all chapters
 CONFIG = '''"""nbgrader's settings for this course: `nbgrader generate_assignment NAME` in this folder writes release/NAME."""
@@ -85,16 +86,8 @@ def answered(nb, given):
     return nb
 
 
-def student(found):
-    """{number: answer}: of each exercise one wrong answer, of another kind than the exercise before it where there is one."""
-    kinds = {}
-    for number, _, text, *_ in found:
-        kinds.setdefault(number, []).append(text)
-    return {n: texts[i % len(texts)] for i, (n, texts) in enumerate(kinds.items())}
-
-
 def assignment(job):
-    """Write one solution's files; (the exercises without hidden tests and why, its wrong answers)."""
+    """Write one solution's files; (the exercises without hidden tests and why, its wrong answers, what four students earn)."""
     solution, out, wheel, address = job
     nb = nbformat.read(solution, as_version=4)
     blocks, without, found = tried(nb)
@@ -104,7 +97,7 @@ def assignment(job):
     for path, made in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dumps(made), encoding="utf-8")
-    return without, found
+    return without, found, earned(nb, blocks, found)
 
 
 def without_solutions(folder):
@@ -149,11 +142,12 @@ def main():
     with ProcessPoolExecutor(2) as pool:
         done = [*pool.map(assignment, [(s, out, wheel.name, site(config["book_repository"])) for s in solutions])]
     (out/"nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-    lines = [f"{number:8} {why}" for without, _ in done for number, why in without.items()]
+    lines = [f"{number:8} {why}" for without, *_ in done for number, why in without.items()]
     (out/"without_hidden_tests.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
     print(f"{len(solutions)} assignments in {out}/source and their key; {len(lines)} exercises have no hidden test")
-    found = [answer for _, answers in done for answer in answers]
-    (out/"wrong_answers.txt").write_text(f"{said(tally(found))}\n", encoding="utf-8")
+    found = [answer for _, answers, _ in done for answer in answers]
+    counts = {s.stem: count for s, (*_, count) in zip(solutions, done)}
+    (out/"wrong_answers.txt").write_text(f"{said(tally(found))}\n\n{account(counts)}\n", encoding="utf-8")
     print((out/"wrong_answers.txt").read_text(encoding="utf-8"), end="")
     if not args.names and sum(unseen for *_, unseen in found) > MOST*len(found):
         raise SystemExit(f"more than {MOST:.0%} of the wrong answers pass: tools/wrong.py prints them")

@@ -9,8 +9,8 @@ An author writes only text. One exercise is four cells:
     code       # check 4.1       asserts
     markdown   **Why.** ...
     code       # why 4.1         optional: what the explanation computes
-    markdown   **Judge it** *(by hand, 3 points)*. ...      optional: a question
-    markdown   **Points.** ...                              what earns them, for who grades
+    markdown   **Judge it** *(by hand, 3 points, 10 minutes)*. ...     optional: a question, here or in the statement
+    markdown   **Points.** and a table                      then: what earns all, half and nothing of them, for who grades
 
 From this the tool derives nbgrader's metadata (schema 3), in the solution too; a check is worth a point. In
 the exercise the answers are blank, the **Why.** and **Points.** cells are gone, what is graded by hand has a cell to answer
@@ -34,7 +34,7 @@ MARK = re.compile(rf"# (exercise|check|why) {ID}\s*$", re.M)
 REGION = re.compile(r"^([ \t]+)### BEGIN SOLUTION[ \t]*\n.*?^\1### END SOLUTION[ \t]*$", re.S | re.M)
 MARKER = re.compile("### (BEGIN|END) SOLUTION")
 WHY = ("**Why.**", "**Points.**")         # of solutions only: reasons, and what earns the points of a hand
-BY_HAND = re.compile(r"\(by hand, (\d+) points?\)|\((\d+) points?, by hand")
+BY_HAND = re.compile(r"\(by hand, (\d+) points?, \d+ minutes\)")
 ANSWER = "*Your answer:*"
 STUB = "raise NotImplementedError"
 HOW = ("Replace each `raise NotImplementedError` by your answer, run the cell, then run the check "
@@ -74,7 +74,7 @@ def mark(nb):
 
 def by_hand(cells):
     """Points of what is graded by hand in an exercise's cells."""
-    return sum(int(a or b) for c in cells if c.cell_type == "markdown" and kind(c)[0] != "why" for a, b in BY_HAND.findall(c.source))
+    return sum(int(p) for c in cells if c.cell_type == "markdown" and kind(c)[0] != "why" for p in BY_HAND.findall(c.source))
 
 
 def sheet(nb):

@@ -91,7 +91,7 @@ def wheel_name():
 
 def leans(cells):
     """Whether a notebook reads files of the book."""
-    return any(re.search(r'Path\("\.', "".join(c["source"])) for c in cells if c["cell_type"] == "code")
+    return any(re.search(r'Path\("\.|open\(f?"', "".join(c["source"])) for c in cells if c["cell_type"] == "code")
 
 
 def installing(cells, address):

@@ -71,6 +71,7 @@ COURSES = {
 }
 PROJECTS = {"week": {6: "reproduce a published number", 11: "plan and defend a run", 12: "diagnose a sick trace"},
             "day": {5: "plan and defend a run"}}
+PROJECT_HOURS = {"reproduce a published number": 7, "plan and defend a run": 7.5, "diagnose a sick trace": 5}     # as teach.md counts them
 LEVELS = {"week": ["easy", "medium"], "day": ["easy"]}     # of the exercises that are counted
 
 # What you are after, the chapters, the exercises by their difficulty, and what the way gives.
@@ -116,10 +117,14 @@ def reading(chapter):
 
 @functools.cache
 def exercising(chapter):
-    """The minutes that the exercises of a chapter say, by their difficulty."""
+    """The minutes that the exercises of a chapter say, by their difficulty; a question by hand counts with its exercise."""
     text = " ".join("".join(c["source"]) for c in cells("exercises", chapter) if c["cell_type"] == "markdown")
-    said = re.findall(r"\*\((\d+) minutes, (\w+)\)\*", text)
-    return {level: sum(int(m) for m, of in said if of.startswith(level[0])) for level in ("easy", "medium", "hard")}
+    took = dict.fromkeys(("easy", "medium", "hard"), 0)
+    for alone, of, by_hand in re.findall(r"\*\((\d+) minutes, (\w+)\)\*|\(by hand, \d+ points?, (\d+) minutes\)", text):
+        if of:
+            level = next(name for name in took if name.startswith(of[0]))
+        took[level] += int(alone or by_hand)
+    return took
 
 
 def hours(chapters, levels):
@@ -150,7 +155,7 @@ def course(every):
     for k, (says, chapters) in enumerate(COURSES[every], 1):
         read, work = hours(chapters, []), hours(chapters, LEVELS[every]) - hours(chapters, [])
         due = PROJECTS[every].get(k)
-        says += f"; **due: {due}**" if due else ""
+        says += f"; **due: {due}** ({PROJECT_HOURS[due]:g} h)" if due else ""
         rows.append(f"| {k} | {says} | {' · '.join(map(link, chapters))} | {read:.1f} h | {work:.1f} h |")
     taken = [c for _, chapters in COURSES[every] for c in chapters]
     read, both = hours(taken, []), hours(taken, LEVELS[every])

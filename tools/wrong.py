@@ -1,6 +1,9 @@
-"""Wrong answers to every exercise, and which of them a check lets pass.
+"""Wrong answers to every exercise, which of them a check lets pass, and what four students earn.
 
     python tools/wrong.py [NAME ...]
+
+The key answers as the solution does, the blank not at all, the wrong student in another wrong way each time, and who learns by
+heart with a table of what the visible check asks for.
 
 The likeliest: twice the result, a thousand times it, a count that is one more; the result of the first call of the visible check,
 or a table of all of its results; and the solution with one operator, constant or comparison changed. A changed solution
@@ -18,10 +21,18 @@ import nbformat
 
 import hidden
 from execute import ROOT
-from make_exercises import MARKER, kind
+from make_exercises import MARKER, REGION, STUB, kind
 from mutants import TooLong, limited, module_changes
 
+COUNTED = "checks", "hidden", "key", "blank", "wrong", "by heart"
 SLOWER, SECONDS = 5, 2                      # how much longer than the right answer a wrong one may take: times, and more
+
+
+def other(part, change):
+    """A part of a result, changed, as text; of one that is unpacked, every part of it."""
+    if isinstance(part, ast.Starred):
+        return f"*({change('_x')} for _x in {ast.unparse(part.value)})"
+    return change(ast.unparse(part))
 
 
 def returned(source, which, change):
@@ -33,12 +44,13 @@ def returned(source, which, change):
                      for n in ast.walk(f)}
             for node in ast.walk(function):
                 if isinstance(node, ast.Return) and node.value and id(node) not in inner:
-                    parts = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else [node.value]
-                    changed = [ast.parse(change(ast.unparse(x)), mode="eval").body for x in parts]
-                    if len(parts) > 1:
+                    many = isinstance(node.value, (ast.Tuple, ast.List))
+                    parts = ", ".join(other(x, change) for x in (node.value.elts if many else [node.value]))
+                    changed = ast.parse(f"[{parts}]", mode="eval").body.elts
+                    if many:
                         node.value.elts = changed
                     else:
-                        node.value = changed[0]
+                        [node.value] = changed
     return ast.unparse(tree)
 
 
@@ -131,7 +143,8 @@ def wrong(nb, blocks, most):
             tries = [(how, returned(exercise, which, change)) for how, change in given.items()
                      if all(map(numbers, right)) and (how != "one more" or all(isinstance(x, int) for x in right))]
             tries += tables(exercise, cell.source, names, which).items()
-            tries += [(f"changed {i}", text) for i, text in zip(range(1, most + 1), changed(exercise, which, r))]
+            if number not in hidden.OPEN:       # else a changed solution may be right
+                tries += [(f"changed {i}", text) for i, text in zip(range(1, most + 1), changed(exercise, which, r))]
             for how, text in tries:
                 mine, seen, unseen = dict(before), False, False
                 try:
@@ -180,22 +193,66 @@ def said(count):
     return "\n".join(f"{how:10} {n} tried, {seen} pass what students see, {all_} pass all" for how, (n, seen, all_) in count.items())
 
 
+def student(found):
+    """{number: answer}: of each exercise one wrong answer, of another kind than the exercise before it where there is one."""
+    kinds = {}
+    for number, _, text, *_ in found:
+        kinds.setdefault(number, []).append(text)
+    return {n: texts[i % len(texts)] for i, (n, texts) in enumerate(kinds.items())}
+
+
+def earned(nb, blocks, found):
+    """{what is counted: how many} of a solution: checks, those with hidden tests, and the points of four students."""
+    count, names, before, exercise = dict.fromkeys(COUNTED, 0), {"__name__": "__main__"}, {}, ""
+    for cell in nb.cells:
+        if cell.cell_type != "code":
+            continue
+        what, number = kind(cell)
+        if what == "exercise":
+            exercise, before = cell.source, dict(names)
+        if what == "check":
+            asked = f"{cell.source}\n{blocks.get(number, '')}"
+            hidden.play(REGION.sub(rf"\1{STUB}", exercise), before)
+            count["checks"] += 1
+            count["hidden"] += number in blocks
+            count["key"] += hidden.passes(asked, names)
+            count["blank"] += hidden.passes(asked, before)
+        hidden.play(cell.source, names)
+    mine = student(found)
+    count["wrong"] = sum(unseen for number, _, text, _, unseen in found if mine[number] == text)
+    count["by heart"] = sum(unseen for _, how, _, _, unseen in found if how == "table")
+    return count
+
+
+def row(name, count):
+    return f"{name:40}" + "".join(f"{count[what]:>{len(what) + 3}}" for what in COUNTED)
+
+
+def account(counts):
+    """A table of `earned`, {name: count}, and their sum."""
+    whole = {what: sum(count[what] for count in counts.values()) for what in COUNTED}
+    head = " "*40 + "".join(f"   {what}" for what in COUNTED)
+    return "\n".join([head, *(row(*pair) for pair in counts.items()), row("all", whole)])
+
+
 def of(path):
-    return tried(nbformat.read(path, 4))
+    nb = nbformat.read(path, 4)
+    blocks, without, found = tried(nb)
+    return without, found, earned(nb, blocks, found)
 
 
 def main(stems):
     paths = [p for p in sorted((ROOT/"solutions").glob("*.ipynb")) if not stems or p.stem in stems]
-    every = []
+    every, counts = [], {}
     with ProcessPoolExecutor(2) as pool:
-        for path, (_, without, found) in zip(paths, pool.map(of, paths)):
-            print(path.stem, len(found), "wrong answers;", "without hidden test:", without or "none", flush=True)
-            every += found
+        for path, (without, found, count) in zip(paths, pool.map(of, paths)):
+            print(row(path.stem, count), *(f"\n    {number} has no hidden test: {why}" for number, why in without.items()), flush=True)
+            every, counts[path.stem] = every + found, count
             for number, how, text, _, unseen in found:
                 if unseen:
                     answer = text.replace("\n", "\n        ")
                     print(f"    {number} {how}\n        {answer}", flush=True)
-    print(said(tally(every)))
+    print(said(tally(every)), account(counts), sep="\n")
 
 
 if __name__ == "__main__":

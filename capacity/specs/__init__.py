@@ -18,6 +18,7 @@ import numpy as np
 from ..algebra import is_symbolic
 
 HERE = Path(__file__).parent
+RECORDED = HERE/"recorded"                # traces and what was read off them; each file says the machine or the source, and the day
 
 PREFIXES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 BASES = {"B": "memory", "B/s": "bandwidth", "FLOP/s": "rate", "OP/s": "rate", "Hz": "frequency"}
