@@ -286,6 +286,26 @@ def test_the_printed_page_has_no_controls_and_clips_nothing(page):
     assert clipped == [] and shown == []
 
 
+def test_no_name_is_cut_and_what_scrolls_fades(page):
+    """Each device's name has room; a matrix that is wider than a phone fades on the right until it is scrolled to its end, and keeps its row names."""
+    size = page.viewport_size
+    page.evaluate("location.hash = '#model=llama3-8b&machine=own&devices=1024&batch=4M&seq=8192'")
+    try:
+        for width in (1280, 375):
+            page.set_viewport_size(dict(width=width, height=900))
+            page.wait_for_function("document.getElementById('cx-answer').textContent.includes('1,024 ×') && !document.querySelector('.stale')")
+            assert page.evaluate("""() => { const s = document.querySelector('#cx-job [name=device]'), room = s.offsetWidth, c = s.parentElement.appendChild(s.cloneNode(true));
+                c.style = 'field-sizing: content; width: auto'; let need = 0; for (const o of c.options) { c.value = o.value; need = Math.max(need, c.offsetWidth); } c.remove(); return room - need; }""") >= 0
+        page.evaluate("document.querySelectorAll('#cx-map tr > :nth-child(2)').forEach(e => { e.style.minWidth = '12rem'; }); dispatchEvent(new Event('resize'))")
+        cut = "getComputedStyle(document.getElementById('cx-map')).getPropertyValue('--cut')"
+        assert page.evaluate(cut) == "1" and "linear-gradient" in page.evaluate("getComputedStyle(document.getElementById('cx-map')).maskImage")
+        page.evaluate("document.getElementById('cx-map').scrollLeft = 9999")
+        page.wait_for_function(f"{cut} === '0'")
+        assert page.evaluate("(m => m.querySelector('tbody th').getBoundingClientRect().left - m.getBoundingClientRect().left)(document.getElementById('cx-map'))") >= 0
+    finally:
+        page.set_viewport_size(size)
+
+
 def test_the_address_keeps_the_setting(page):
     page.evaluate("location.hash = '#model=mixtral-8x7b&machine=dgx-a100&devices=64&batch=1M&seq=4096&zero=1&price=2&days=900&start=2027-01-01'")
     page.wait_for_function("document.getElementById('cx-answer').textContent.includes('A100') && !document.querySelector('.stale')")

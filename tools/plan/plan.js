@@ -206,8 +206,14 @@ const verdict = l => P.broken({ ...R.job.q, ...l }).filter(Boolean);
 function draw() {
   const l = chosen(), p = P.price(R.job, l);
   R.l = l; R.p = p;
-  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawLaunch();
+  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawLaunch(); fade();
 }
+/* What is wider than its box fades where it is cut. */
+function fade() {
+  for (const e of document.querySelectorAll("#cx-plan .scroll")) e.style.setProperty("--cut", +(e.scrollWidth - e.clientWidth - e.scrollLeft > 1));
+}
+addEventListener("resize", fade);
+for (const e of document.querySelectorAll("#cx-plan .scroll")) e.addEventListener("scroll", fade, { passive: true });
 function drawAnswer(l, p) {
   const j = R.job, total = whole(p.time, j), u = unitOf(total), low = whole(p.low, j), high = whole(p.high, j), n = j.q.devices, bare = x => time(x, u).split(" ")[0];
   const best = l === R.found.best || idOf(l) === idOf(R.found.best);
@@ -275,6 +281,7 @@ function drawSizes() {
   $("sizes").innerHTML = `<table><thead><tr><th>devices</th><th>run</th><th>${price > 0 ? "cost" : "device-hours"}</th><th>best layout</th></tr></thead><tbody>${sizes.map(({ n, job, found }) => {
     const b = found && found.best, hours = b && whole(b.time, job) * n / 3600;
     return `<tr class="${n === R.job.q.devices ? "on" : ""}"><td><button type="button" class="plain" data-devices="${n}">${count(n)}</button></td><td>${!found ? "…" : b ? shown(b.time, job) : "–"}</td><td>${b ? price > 0 ? money(hours * price) : short(hours) : ""}</td><td>${b ? split(b) : found ? "nothing fits" : ""}</td></tr>`; }).join("")}</tbody></table>`;
+  fade();
 }
 function drawOwn(l) {
   $("own").innerHTML = LAYOUT.filter(k => k !== "dp").map(k => `<label>${NAMES[k]}<input name="${k}" value="${l[k]}" inputmode="decimal"></label>`).join("");
