@@ -202,7 +202,7 @@ def _plan(args):
                  options=_options(args), progress=progress, **limits)
     progress.clear()
     if args.emit and found:
-        return _emit(found, args.emit)
+        return _emit(found, args.emit, args.format)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     elif args.csv:
@@ -215,7 +215,7 @@ def _plan(args):
     return 0 if found else 1
 
 
-def _emit(found, framework):
+def _emit(found, framework, format):
     """Print the launch options of the first candidate that the framework can run; on stderr what was passed over, and why."""
     dialect, refused = DIALECTS[framework], None
     for place, candidate in enumerate(found.candidates):
@@ -226,6 +226,8 @@ def _emit(found, framework):
             continue
         said = [f"{dialect.name} {dialect.commit} of {dialect.date}, {candidate}: {show(candidate.time, 's')} a step, "
                 f"{show(candidate.memory, 'B')} per device."]
+        if format not in (None, "bf16"):
+            said.append(f"These options are for products in 16 bits; what turns on {format} is not among them.")
         if place:
             said.append(f"Not the best: that is {found.best}, {candidate.time/found.best.time - 1:.1%} faster. {refused}")
         print(*map(wrapped, said), sep="\n", file=sys.stderr)

@@ -102,7 +102,7 @@ def option_names(framework, text):
     words = text.replace("(", " ").replace(",", " ").replace("=", " = ").split()
     if framework == "torchtitan":
         return {word for word, sign in zip(words, words[1:]) if sign == "="} | {w for w in words if w.endswith("Config") or "AC." in w}
-    return {word for word in words if word.startswith("--")} - {"--nnodes", "--nproc-per-node"}
+    return {word for word in words if word.startswith("--") or word.isupper()} - {"--nnodes", "--nproc-per-node"}
 
 
 def _pieces(q):
@@ -127,7 +127,9 @@ MEGATRON = (
          lambda q: f"recompute = {q.recompute} of {q.layers/_pieces(q):g} layers in a piece is no whole number of layers."),
     Rule("shared", lambda q: (q.experts == 0) | (q.tp == 1) | (q.sequence_parallel > 0),
          lambda q: "With experts and tensor parallelism it wants sequence parallelism.")), (
-    Line(lambda q: "torchrun"),
+    # demanded before Blackwell, and refused by Megatron-FSDP
+    Line(lambda q: "CUDA_DEVICE_MAX_CONNECTIONS=1 \\\ntorchrun", lambda q: ((q.tp > 1) | (q.cp > 1)) & (q.zero < 2)),
+    Line(lambda q: "torchrun", lambda q: (q.tp == 1) & (q.cp == 1) | (q.zero > 1)),
     Line(lambda q: f"--nnodes {q.devices//q.node}", lambda q: q.devices > q.node),
     Line(lambda q: f"--nproc-per-node {where(q.devices > q.node, q.node, q.devices)} pretrain_gpt.py"),
     Line(lambda q: f"--tensor-model-parallel-size {q.tp}"),
@@ -210,7 +212,8 @@ DIALECTS = Facts(
                          "--sequence-parallel", "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--bf16"],
                         "megatron/core/model_parallel_config.py"),
         **dict.fromkeys(["--num-virtual-stages-per-pipeline-rank", "--seq-length", "--max-position-embeddings", "--overlap-grad-reduce",
-                         "--use-distributed-optimizer", "--overlap-param-gather", "--data-parallel-sharding-strategy"],
+                         "--use-distributed-optimizer", "--overlap-param-gather", "--data-parallel-sharding-strategy",
+                         "CUDA_DEVICE_MAX_CONNECTIONS"],
                         "megatron/training/arguments.py"),
         **dict.fromkeys(["--micro-batch-size", "--global-batch-size", "--ckpt-format"], "megatron/training/config/training_config.py"),
         "--use-megatron-fsdp": "megatron/training/config/common_config.py",

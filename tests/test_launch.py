@@ -21,9 +21,9 @@ PLAIN = Layout(batch=512, dp=8, tp=8, zero=3)
 def test_megatron_says_the_layout():
     text = launch_options("megatron", LLAMA, MACHINE, PIPED, 8192)
     words = text.replace("\\\n", " ").split()
-    assert words[:7] == ["torchrun", "--nnodes", "8", "--nproc-per-node", "8", "pretrain_gpt.py", "--tensor-model-parallel-size"]
+    assert words.pop(0) == "CUDA_DEVICE_MAX_CONNECTIONS=1" and words[:7] == ["torchrun", "--nnodes", "8", "--nproc-per-node", "8", "pretrain_gpt.py", "--tensor-model-parallel-size"]
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in launch.DIALECTS["megatron"].options:
+    for name in launch.DIALECTS["megatron"].options.keys() - {"CUDA_DEVICE_MAX_CONNECTIONS"}:
         flag = name in ("--sequence-parallel", "--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather", "--bf16", "--use-megatron-fsdp")
         parser.add_argument(name, **({"action": "store_true"} if flag else {}))
     said = vars(parser.parse_args(words[6:]))
@@ -156,6 +156,7 @@ def test_megatron_reads_back_the_layout():
         assert len(names) == len(set(names))
         said = {name: after for name, after in zip(words, [*words[1:], ""]) if name.startswith("--")}
         sharing, pieces = "--sequence-parallel" in said, lay.pp*lay.chunks
+        assert words[0] == ("CUDA_DEVICE_MAX_CONNECTIONS=1" if (lay.tp > 1 or lay.cp > 1) and lay.zero < 2 else "torchrun") and words.count("torchrun") == 1
         assert sharing == (lay.sequence_parallel and lay.tp > 1) and int(said["--nnodes"])*int(said["--nproc-per-node"]) == 64
         assert [said.get(f"--{k}") for k in ("tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size", "num-virtual-stages-per-pipeline-rank",
                 "expert-model-parallel-size")] == [str(lay.tp), str(lay.pp), str(lay.cp) if lay.cp > 1 else None, str(lay.chunks) if lay.chunks > 1 else None,
@@ -208,7 +209,9 @@ def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):
     job = "plan llama3-70b --cluster dgx-h100:256 --batch 512 --seq 8192"
     assert main(f"{job} --emit megatron --zero 0,1 --recompute 0,1".split()) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("torchrun --nnodes 32") and "Megatron-LM d98e8a64 of 2026-08-22, tp" in err
+    assert out.startswith("CUDA_DEVICE_MAX_CONNECTIONS=1 \\\ntorchrun --nnodes 32 --nproc-per-node 8 pretrain_gpt.py \\\n    --tensor") and "Megatron-LM d98e8a64 of 2026-08-22, tp" in err and "16 bits" not in err
+    assert main(f"{job} --emit megatron --zero 0,1 --recompute 0,1 --format fp8".split()) == 0
+    assert "These options are for products in 16 bits; what turns on fp8 is not among them." in " ".join(capsys.readouterr().err.split())
     assert main(f"{job} --emit deepspeed --pp 1 --cp 1 --recompute 0 --sequence-parallel no".split()) == 0
     config = json.loads(capsys.readouterr().out)
     found = plan(LLAMA, cluster("dgx-h100", 256), 512, 8192, pp=1, cp=1, recompute=0, sequence_parallel=False).best.layout

@@ -304,7 +304,7 @@ function tryOwn() {
 function drawLaunch() {
   const l = R.l, q = { ...R.job.q, ...l }, name = S.framework, d = P.DIALECTS[name], why = d ? P.cannot(d, q) : [];
   $("framework").value = name;
-  $("source").textContent = d ? `Spelled as in ${d.source}.` + (S.format === "bf16" ? "" : ` For products in 16 bits: what turns on ${S.format} is not among them.`) : "The same answer in a terminal.";
+  $("source").textContent = d ? `Spelled as in ${d.source}.` + (S.format === "bf16" ? "" : ` These options are for products in 16 bits; what turns on ${S.format} is not among them.`) : "The same answer in a terminal.";
   $("code").hidden = why.length > 0; $("cannot").hidden = !why.length;
   $("command").textContent = why.length ? "" : d ? P.launched(d, q) : shell(l);
   if (!why.length) { $("cannot").textContent = ""; return; }
