@@ -353,6 +353,7 @@ def test_what_does_not_fit_is_told_how_it_would():
     words = said(plan(LARGE, machine, 64, 8192))
     assert "No layout fits: the smallest of" in words and "GB per device, and 90% of 80 GB may be filled" in words
     assert "use 32 devices" in words and plan(LARGE, machine, 64, 8192, devices=32) and not plan(LARGE, machine, 64, 8192, devices=16)
+    assert "fill all of the memory" not in words and "fill all of the memory (share = 1)" in said(plan(LARGE, cluster("dgx-h100", 16), 64, 8192))
     need = float(words.split("needs ")[1].split(" GB")[0])*GB
     bigger = replace(machine, device=replace(machine.device, memory=1.02*need/0.9))
     smaller = replace(machine, device=replace(machine.device, memory=0.98*need/0.9))
