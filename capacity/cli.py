@@ -32,7 +32,7 @@ from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_f
 from .huggingface import model_from_config
 from .launch import DIALECTS, launch_options
 from .layout import Layout
-from .planner import OBJECTIVES, Failures, plan, sequences
+from .planner import OBJECTIVES, Failures, plan, said, sequences
 from .step import estimate
 from .transformer import Transformer, models
 from .units import Unit, byte, dollar, flop, second, show
@@ -44,6 +44,7 @@ TIMES = dict(min=60.0, h=3600.0, hour=3600.0, hours=3600.0, d=86400.0, day=86400
 PREFIXES = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "m": 1e-3, "u": 1e-6, "µ": 1e-6,
             "n": 1e-9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 SYMBOLS = {"B": (byte, 1), "b": (byte, 1/8), "s": (second, 1), "FLOP": (flop, 1), "OP": (flop, 1), "$": (dollar, 1)}
+WHOLE, AMBIGUOUS = re.compile("[0-9][0-9,_]*"), "; k may mean 1,000 or 1,024"
 NUMBER = re.compile(r"([-+]?(?:[0-9][0-9,_]*(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*)")
 
 
@@ -112,10 +113,11 @@ def _cluster(text):
 
 
 def _count(text, name):
-    number = quantity(text, Unit(least=1, whole=True), name)
-    if number < 1 or number % 1:
-        raise ValueError(f"{name} = {text}; allowed: a whole number, at least 1")
-    return int(number)
+    """The whole number that digits mean; a prefix is refused, since of lengths and devices k is 1,000 to some and 1,024 to others."""
+    number = int(re.sub("[,_]", "", text)) if WHOLE.fullmatch(text) else 0
+    if not number:
+        raise ValueError(f"{name} = {text!r}; allowed: a whole number in digits, at least 1" + AMBIGUOUS*text.endswith(("k", "K")))
+    return number
 
 
 def _share(args):
@@ -200,7 +202,7 @@ def _plan(args):
                  options=_options(args), progress=progress, **limits)
     progress.clear()
     if args.emit and found:
-        return _emit(found, args.emit)
+        return _emit(found, args.emit, args.format)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     elif args.csv:
@@ -213,7 +215,7 @@ def _plan(args):
     return 0 if found else 1
 
 
-def _emit(found, framework):
+def _emit(found, framework, format):
     """Print the launch options of the first candidate that the framework can run; on stderr what was passed over, and why."""
     dialect, refused = DIALECTS[framework], None
     for place, candidate in enumerate(found.candidates):
@@ -224,6 +226,8 @@ def _emit(found, framework):
             continue
         said = [f"{dialect.name} {dialect.commit} of {dialect.date}, {candidate}: {show(candidate.time, 's')} a step, "
                 f"{show(candidate.memory, 'B')} per device."]
+        if format not in (None, "bf16"):
+            said.append(f"These options are for products in 16 bits; what turns on {format} is not among them.")
         if place:
             said.append(f"Not the best: that is {found.best}, {candidate.time/found.best.time - 1:.1%} faster. {refused}")
         print(*map(wrapped, said), sep="\n", file=sys.stderr)
@@ -271,11 +275,11 @@ def _estimate(args):
     step = estimate(model, cluster, layout, seq, **_options(args))
     low, high = step.interval()
     if args.json:
-        print(json.dumps(dict(time=step.time, low=low, high=high, mfu=step.mfu, tokens_per_second=step.token_rate,
-                              memory=step.memory, seconds=step.seconds, bytes=step.bytes), indent=2))
+        print(json.dumps(dict(batch=layout.batch, seq_len=seq, time=step.time, low=low, high=high, mfu=step.mfu,
+                              tokens_per_second=step.token_rate, memory=step.memory, seconds=step.seconds, bytes=step.bytes), indent=2))
         return 0
-    print(wrapped(f"A step takes {show(step.time, 's')} ({show(low, 's')} to {show(high, 's')}): {step.mfu:.1%} of peak, "
-                  f"{show(step.token_rate)} tokens per second.") + "\n")
+    print(wrapped(f"A step of {said(layout.batch, seq)}, takes {show(step.time, 's')} ({show(low, 's')} to {show(high, 's')}): "
+                  f"{step.mfu:.1%} of peak, {show(step.token_rate)} tokens per second.") + "\n")
     print(columns(["cause", "time", "share"], [[k, show(s, "s"), f"{s/step.time:.1%}"] for k, s in step.seconds.items() if s]))
     print("\n" + _memory(step.footprint, cluster))
     if step.memory > cluster.device.memory:
@@ -301,7 +305,8 @@ def _fits(args):
                               parts={k: v for k, v in footprint.parts.items() if v}), indent=2))
     else:
         print(wrapped(f"{'Fits' if fits else 'Does not fit'}: {show(footprint.total, 'B')} per device, and {share:.0%} of "
-                      f"{show(cluster.device.memory, 'B')} may be filled.") + "\n\n" + _memory(footprint, cluster))
+                      f"{show(cluster.device.memory, 'B')} may be filled. A step is {said(layout.batch, seq)}.")
+              + "\n\n" + _memory(footprint, cluster))
     return 0 if fits else 1
 
 
@@ -500,8 +505,8 @@ def parser():
     def job(sub, many):
         sub.add_argument("model", help="a name, see `capacity show`, or the path of a config.json")
         sub.add_argument("--cluster", required=True, metavar="NAME[:DEVICES]", help="dgx-h100:1024, or mine.toml:64")
-        sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens")
-        sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence: 8192")
+        sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens (4 x 2^20 where --seq is a power of two)")
+        sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence, in digits: 8192")
         for name in (*DEGREES, "zero", "recompute"):
             sub.add_argument("--" + name, metavar="N,N" if many else "N", help="values allowed" if many else "of the layout")
         sub.add_argument("--sequence-parallel", choices=("yes", "no", "both") if many else ("yes", "no"))

@@ -3,7 +3,9 @@
     launch_options("megatron", model("llama3-70b"), cluster("dgx-h100", 64), layout, 8192)
 
 The names were read in the sources named in `DIALECTS`; an option that stands there is spelled as there, and none is
-printed that does not.  What data-parallel ranks are is what the other degrees leave, in all three.
+printed that does not.  On 2026-11-24 the texts of 530 layouts were given to the frameworks' own code at those commits,
+Megatron-LM's `validate_args`, torchtitan's `Trainer.Config` and DeepSpeed's `DeepSpeedConfig`, without a GPU: all passed.
+What data-parallel ranks are is what the other degrees leave, in all three.
 
 A refusal is a Rule of the layout's letters, an option a `Line` of them; both print as JavaScript too, as the rules of
 `capacity.legality` do, and for the same reason.
@@ -102,7 +104,7 @@ def option_names(framework, text):
     words = text.replace("(", " ").replace(",", " ").replace("=", " = ").split()
     if framework == "torchtitan":
         return {word for word, sign in zip(words, words[1:]) if sign == "="} | {w for w in words if w.endswith("Config") or "AC." in w}
-    return {word for word in words if word.startswith("--")} - {"--nnodes", "--nproc-per-node"}
+    return {word for word in words if word.startswith("--") or word.isupper()} - {"--nnodes", "--nproc-per-node"}
 
 
 def _pieces(q):
@@ -127,7 +129,9 @@ MEGATRON = (
          lambda q: f"recompute = {q.recompute} of {q.layers/_pieces(q):g} layers in a piece is no whole number of layers."),
     Rule("shared", lambda q: (q.experts == 0) | (q.tp == 1) | (q.sequence_parallel > 0),
          lambda q: "With experts and tensor parallelism it wants sequence parallelism.")), (
-    Line(lambda q: "torchrun"),
+    # demanded before Blackwell, and refused by Megatron-FSDP
+    Line(lambda q: "CUDA_DEVICE_MAX_CONNECTIONS=1 \\\ntorchrun", lambda q: ((q.tp > 1) | (q.cp > 1)) & (q.zero < 2)),
+    Line(lambda q: "torchrun", lambda q: (q.tp == 1) & (q.cp == 1) | (q.zero > 1)),
     Line(lambda q: f"--nnodes {q.devices//q.node}", lambda q: q.devices > q.node),
     Line(lambda q: f"--nproc-per-node {where(q.devices > q.node, q.node, q.devices)} pretrain_gpt.py"),
     Line(lambda q: f"--tensor-model-parallel-size {q.tp}"),
@@ -176,7 +180,10 @@ TORCHTITAN = (
     Line(lambda q: "),\ntraining=TrainingConfig("),
     Line(lambda q: f"    num_tokens_per_microbatch_per_dp_rank={q.microbatch*q.seq_len},"),
     Line(lambda q: f"    num_tokens_per_train_step={q.batch*q.seq_len},"),
-    Line(lambda q: f"    max_context_length={q.seq_len},\n),"),
+    Line(lambda q: f"    max_context_length={q.seq_len},"),
+    # its CUDA graphs are on unless told, and refuse pipelines and the exchange of experts that it takes unless told
+    Line(lambda q: "    disable_cuda_graphs=True,", lambda q: (q.pp > 1) | (q.ep > 1)),
+    Line(lambda q: "),"),
     Line(lambda q: "activation_checkpoint=FullAC.Config(),", lambda q: q.recompute > 0),
     Line(lambda q: "activation_checkpoint=None,", lambda q: q.recompute == 0))
 
@@ -185,7 +192,8 @@ DEEPSPEED = (
     Rule("interleave", lambda q: q.chunks == 1, lambda q: "It has no interleaved schedule."),
     Rule("context", lambda q: q.cp == 1,
          lambda q: f"Its sequence parallelism exchanges heads for positions and gathers no keys and values; cp is {q.cp}."),
-    Rule("experts", lambda q: q.ep == 1, lambda q: f"Expert-parallel ranks are arguments of its MoE layer; ep is {q.ep}."),
+    Rule("experts", lambda q: (q.ep == 1) | (q.tp == 1) | (q.zero < 3),
+         lambda q: f"Its AutoEP has no zero = 3 beside tensor parallelism; ep is {q.ep} and tp {q.tp}."),
     Rule("shared", lambda q: (q.sequence_parallel == 0) | (q.tp == 1),
          lambda q: "Its tensor parallelism has no option for sequence parallelism."),
     Rule("whole", lambda q: q.recompute == 0,
@@ -195,6 +203,7 @@ DEEPSPEED = (
     # with AutoTP and no mpu, it multiplies these two by all devices
     Line(lambda q: f'  "train_batch_size": {q.batch},', lambda q: q.tp == 1),
     Line(lambda q: f'  "tensor_parallel": {{"autotp_size": {q.tp}}},', lambda q: q.tp > 1),
+    Line(lambda q: f'  "expert_parallel": {{"enabled": true, "autoep_size": {q.ep}}},', lambda q: q.ep > 1),
     Line(lambda q: '  "bf16": {"enabled": true},'),
     Line(lambda q: f'  "zero_optimization": {{"stage": {q.zero}, "overlap_comm": true}}\n}}'))
 
@@ -205,7 +214,8 @@ DIALECTS = Facts(
                          "--sequence-parallel", "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--bf16"],
                         "megatron/core/model_parallel_config.py"),
         **dict.fromkeys(["--num-virtual-stages-per-pipeline-rank", "--seq-length", "--max-position-embeddings", "--overlap-grad-reduce",
-                         "--use-distributed-optimizer", "--overlap-param-gather", "--data-parallel-sharding-strategy"],
+                         "--use-distributed-optimizer", "--overlap-param-gather", "--data-parallel-sharding-strategy",
+                         "CUDA_DEVICE_MAX_CONNECTIONS"],
                         "megatron/training/arguments.py"),
         **dict.fromkeys(["--micro-batch-size", "--global-batch-size", "--ckpt-format"], "megatron/training/config/training_config.py"),
         "--use-megatron-fsdp": "megatron/training/config/common_config.py",
@@ -218,7 +228,7 @@ DIALECTS = Facts(
                          "pipeline_parallel_degree", "pipeline_parallel_schedule", "pipeline_parallel_layers_per_stage",
                          "pipeline_parallel_first_stage_less_layers", "pipeline_parallel_last_stage_less_layers", "num_pp_microbatches",
                          "expert_parallel_degree", "num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_train_step",
-                         "max_context_length"], "torchtitan/config/configs.py"),
+                         "max_context_length", "disable_cuda_graphs"], "torchtitan/config/configs.py"),
         **dict.fromkeys(["parallelism", "training", "activation_checkpoint"], "torchtitan/trainer.py"),
         "FullAC.Config": "torchtitan/distributed/activation_checkpoint.py"}),
         False, *TORCHTITAN, Facts(zero=(2, 3), recompute=(0, 1))),
@@ -228,5 +238,7 @@ DIALECTS = Facts(
         "enabled": "deepspeed/runtime/precision_config.py",
         **dict.fromkeys(["zero_optimization", "stage", "overlap_comm"], "deepspeed/runtime/zero/config.py"),
         "tensor_parallel": "deepspeed/runtime/tensor_parallel/init_utils.py",
+        "expert_parallel": "deepspeed/runtime/config.py",
+        "autoep_size": "deepspeed/module_inject/auto_ep_config.py",
         "autotp_size": "deepspeed/runtime/tensor_parallel/config.py"}),
         False, *DEEPSPEED, Facts(pp=(1,), cp=(1,), ep=(1,), recompute=(0,), sequence_parallel=(False,))))

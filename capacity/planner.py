@@ -35,6 +35,9 @@ RECOMPUTE = 0, 0.25, 0.5, 0.75, 1                 # shares of recomputation that
 OBJECTIVES = "time", "goodput", "cost"
 ROWS = 2048                                       # layouts at a time: their arrays stay in a core's cache
 MANY = 5_000_000                                  # layouts from which on pruning pays
+MOST = 10**9                                      # sequences in a batch
+BATCH = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?(?:e\+?[0-9]+)?)\s*([kKMGBT]?)\s*(tokens?|sequences?|)\s*")
+POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "B": 3, "T": 4}
 EDGES = 1024                                      # steps of memory in the table that throws out what is dominated
 CONSTANTS = ("matrix products", "device memory", "bandwidth in a node", "bandwidth between nodes", "latency in a node",
              "latency between nodes")
@@ -200,13 +203,13 @@ class Plan:
         if self.objective == "goodput":
             run += f" Failures and checkpoints take {1 - 1/slow:.1%} of the run."
         return (f"{self.model.name or 'The model'} on {best.devices:,} x {best.cluster.device.name}: {_degrees(best.layout)}; a step of "
-                f"{self.batch*self.seq_len:,} tokens takes {show(best.time, 's')} ({show(low, 's')} to {show(high, 's')}), "
+                f"{said(self.batch, self.seq_len)}, takes {show(best.time, 's')} ({show(low, 's')} to {show(high, 's')}), "
                 f"{best.step.mfu:.1%} of peak, {show(best.memory, 'B')} per device.{run}")
 
     def rows(self, of="candidates"):
         """Head and rows of the table that is shown."""
         head = ["layout", "micro-batch", "ZeRO", "recompute", "step", "MFU", "memory", "devices"]
-        return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:g}",
+        return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:,.0f}",
                        c.layout.zero, f"{c.layout.recompute:.0%}", show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
                        c.devices] for c in getattr(self, of)]
 
@@ -224,7 +227,8 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
          tokens=None, deadline=None, progress=None, options=None, **limits):
     """The Plan for training a model on a cluster: all legal layouts, the best `keep` of them, and the Pareto front.
 
-    batch      sequences in a step; or a text, "4M tokens", "512 sequences"
+    batch      sequences in a step; or a text, "4M tokens", "512 sequences" (see `sequences`)
+    seq_len    tokens in a sequence, a whole number: no "8k", which is 8,000 to some and 8,192 to others
     objective  "time" of a step; "goodput", the same with failures; "cost", device-seconds of a step
     devices    numbers of devices to try, the cluster's own by default
     share      of a device's memory that may be filled
@@ -353,22 +357,33 @@ def sequences(batch, seq_len):
     """Sequences in a batch that is given in sequences, or as a text in tokens: "4M", "4M tokens", "512 sequences".
 
     Of tokens in sequences whose length is a power of two, M is 2**20, else a million, and the other where only that leaves
-    no part of a sequence; k and G likewise. Of sequences k is a thousand.
+    no part of a sequence; k, G (or B) and T likewise. Of sequences k is a thousand. Raises ValueError for a part of a
+    sequence, with the nearest whole ones, and for more than MOST.
     """
-    found = re.fullmatch(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*([kKMG]?)\s*(tokens?|sequences?|)\s*", str(batch))
+    found = BATCH.fullmatch(str(batch))
     if not found:
         raise ValueError(f"batch = {batch!r}; allowed: a number of sequences, or a text such as '4M tokens', '512 sequences'")
     number, prefix, unit = float(re.sub("[,_]", "", found[1])), found[2].upper(), found[3]
-    power = " KMG".index(prefix or " ")
+    power = POWERS[prefix]
     in_tokens = unit.startswith("token") or prefix and not unit.startswith("seq")
-    sizes = 1000**power, 1024**power
-    for size in reversed(sizes) if in_tokens and math.log2(seq_len) % 1 == 0 else sizes:
-        n = number*size/(seq_len if in_tokens else 1)
-        if n >= 1 and n == int(n):
+    each, sizes = (seq_len, (1000**power, 1024**power)) if in_tokens else (1, (1000**power,))
+    for size in reversed(sizes) if math.log2(each) % 1 == 0 else sizes:
+        n = number*size/each
+        if 1 <= n <= MOST and n % 1 == 0:
             return int(n)
-    per = f" of sequences of {seq_len} tokens" if in_tokens else ""
-    raise ValueError(f"batch = {batch!r} is {number*1000**power/(seq_len if in_tokens else 1):g}{' sequences' if in_tokens else ''}; "
-                     f"allowed: a whole number{per}, at least 1")
+    n = number*sizes[0]/each
+    if n > MOST:
+        raise ValueError(f"batch = {batch!r}; allowed: at most {MOST:,} sequences, here of {seq_len:,} tokens" if in_tokens else
+                         f"batch = {batch!r} means sequences; allowed: at most {MOST:,}, or tokens, such as '4M tokens'")
+    if not in_tokens:
+        raise ValueError(f"batch = {batch!r}; allowed: a whole number of sequences, at least 1, or tokens, such as '4M tokens'")
+    near = ", or ".join(said(k, seq_len) for k in (int(n), int(n) + 1) if k)
+    raise ValueError(f"batch = {batch!r} is no whole number of sequences of {seq_len:,} tokens; allowed: such as {near}")
+
+
+def said(batch, seq_len):
+    """A batch in words: "512 sequences, 4,194,304 tokens"."""
+    return f"{batch:,} sequence{'s' if batch > 1 else ''}, {batch*seq_len:,} tokens"
 
 
 # ---- the search ------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ class Tape:
 def arrow(of):
     """A function of q, a text about it or an expression, as JavaScript: q => what it gives."""
     said = of(Namespace("q."))
-    return f"q=>`{said}`" if isinstance(said, str) else f"q=>{_literal(said)}"
+    return "q=>`" + said.replace("\\", "\\\\") + "`" if isinstance(said, str) else f"q=>{_literal(said)}"
 
 
 def _literal(x):

@@ -57,7 +57,7 @@ def test_a_plan_in_the_shell(say):
     status, out, err = say("plan llama3-70b --cluster dgx-h100:1024 --batch 4M --seq 8192")
     assert status == 0 and err == ""
     assert out.startswith("Llama 3 70B on 1,024 x NVIDIA H100 SXM5 80 GB: tp ")
-    assert "a step of 4,194,304 tokens takes" in " ".join(out.split()) and "legal layouts, of which" in out and "Measure first: " in out
+    assert "a step of 512 sequences, 4,194,304 tokens, takes" in " ".join(out.split()) and "legal layouts, of which" in out and "Measure first: " in out
     assert len(re.findall(r"^tp \d.* GB( |$)", out, re.M)) == 10
     assert all(len(line) <= 100 for line in out.splitlines())
 
@@ -138,12 +138,13 @@ def test_an_estimate_in_the_shell(say):
     step = estimate(model("llama3-70b"), cluster("dgx-h100", 512), Layout(batch=512, dp=16, tp=8, pp=4), 8192)
     assert status == 0 and f"{step.mfu:.1%} of peak" in out and "matmul" in out and "altogether   80.6 GB     100.7%" in out
     data = json.loads(say(f"estimate {JOB} --tp 8 --pp 4 --json")[1])
+    assert "A step of 512 sequences, 4,194,304 tokens, takes" in out and (data["batch"], data["seq_len"]) == (512, 8192)
     assert data["time"] == step.time and data["seconds"] == dict(step.seconds) and data["memory"] == step.memory
 
 
 def test_whether_it_fits_is_the_exit_status(say):
     status, out, _ = say(f"fits {JOB} --tp 8 --pp 4")
-    assert status == 1 and out.startswith("Does not fit: 80.6 GB per device, and 90% of 80 GB may be filled.")
+    assert status == 1 and " ".join(out.split()).startswith("Does not fit: 80.6 GB per device, and 90% of 80 GB may be filled. A step is 512 sequences, 4,194,304 tokens.")
     status, out, _ = say(f"fits {JOB} --tp 8 --pp 4 --sequence-parallel yes")
     assert status == 0 and out.startswith("Fits: ")
     assert json.loads(say(f"fits {JOB} --tp 8 --pp 4 --json")[1])["fits"] is False
@@ -243,13 +244,17 @@ def test_what_is_no_trace(say, monkeypatch, line, words):
     ("plan lama3-70b --cluster dgx-h100:512 --batch 512 --seq 8192", "unknown model 'lama3-70b'; close matches: llama3-70b"),
     ("plan llama3-70b --cluster dgx-h10 --batch 512 --seq 8192", "unknown cluster 'dgx-h10'; close matches: dgx-h100"),
     ("plan llama3-70b --cluster dgx-h100:1020 --batch 512 --seq 8192", "devices = 1020; allowed: whole nodes of 8"),
-    ("plan llama3-70b --cluster dgx-h100:x --batch 512 --seq 8192", "devices = 'x'; allowed: a number"),
+    ("plan llama3-70b --cluster dgx-h100:x --batch 512 --seq 8192", "devices = 'x'; allowed: a whole number in digits, at least 1\n"),
+    ("plan llama3-70b --cluster dgx-h100:1k --batch 512 --seq 8192", "devices = '1k'; allowed: a whole number in digits, at least 1; k may mean 1,000 or 1,024\n"),
+    (f"plan {JOB} --seq 8k", "seq = '8k'; allowed: a whole number in digits, at least 1; k may mean 1,000 or 1,024\n"), (f"fits {JOB} --seq 8K", "seq = '8K'; allowed: a whole"),
+    (f"estimate {JOB} --seq 8Ki", "seq = '8Ki'; allowed: a whole"), (f"plan {JOB} --devices 64,1k", "devices = '1k'; allowed: "), (f"estimate {JOB} --tp 0", "tp = '0'; allowed: a whole"),
+    (f"plan {JOB} --batch 1e12", "batch = '1e12' means sequences; allowed: at most 1,000,000,000, or tokens"),
     ("plan llama3-70b --clustr dgx-h100 --batch 512 --seq 8192", "there is no option --clustr; close matches: --cluster"),
     (f"plan {JOB} --objective speed", "invalid choice: 'speed'"), (f"plan {JOB} --objective goodput", "--objective goodput needs --mtbf"),
     (f"plan {JOB} --mtbf 5parsecs", "mtbf = '5parsecs'; allowed: a number, or one with a unit such as us, ms, s, h, days"), (f"plan {JOB} --tp eight", "tp = 'eight'; allowed: a number"),
-    (f"plan {JOB} --seq 1.5", "seq = 1.5; allowed: a whole number"), (f"plan {JOB} --share 2", "share = 2; allowed: above 0"),
+    (f"plan {JOB} --seq 1.5", "seq = '1.5'; allowed: a whole number"), (f"plan {JOB} --share 2", "share = 2; allowed: above 0"),
     (f"plan {JOB} --format fp7", "format = 'fp7'"), ("plan", "the following arguments are required: model"), ("", "required: COMMAND"),
-    (f"plan {JOB} --batch 4.1M", "batch = '4.1M' is"), ("plna", "there is no command 'plna'; close matches: plan"),
+    (f"plan {JOB} --batch 4.1M", "batch = '4.1M' is no whole number of sequences of 8,192 tokens; allowed: such as 500 sequences, 4,096,000 tokens, or 501"), ("plna", "there is no command 'plna'; close matches: plan"),
     (f"estimate {JOB} --tp 3", "64 attention heads do not divide over tp = 3"), (f"estimate {JOB} --tp 8 --dp 3", "and the cluster has 512 devices"),
     (f"estimate {JOB} --zero 7", "zero = 7; allowed: 0, 1, 2 or 3"), ("show h100", "unknown name 'h100'; close matches: h100-sxm"),
     ("compute ring_all_reduce_tim n=1", "unknown formula 'ring_all_reduce_tim'; close matches: ring_all_reduce_time"),
@@ -261,7 +266,7 @@ def test_what_is_no_trace(say, monkeypatch, line, words):
     ("compute ring_all_reduce_time n=1GB n=2GB P=8 link=ndr", "n = '2GB', and before it '1GB'; allowed: one value"),
     ("compute ring_all_reduce_time n=1e400 P=8 link=ndr", "n = '1e400'; allowed: a number, or one with a unit such as GB"),
     (f"plan {JOB} --tpp 8", "capacity plan: there is no option --tpp; close matches: --tp"),
-    (f"plan {JOB} --top 0", "top = 0; allowed: at least 1"), (f"plan {JOB} --batch 0", "batch = '0' is 0; allowed: a whole number, at least 1"),
+    (f"plan {JOB} --top 0", "top = 0; allowed: at least 1"), (f"plan {JOB} --batch 0", "batch = '0'; allowed: a whole number of sequences, at least 1"),
     (f"plan {JOB} --objective cost --mtbf 5y", "--objective cost counts no failures; allowed with --mtbf: goodput"),
     (f"plan {JOB} --objective time --mtbf 5y", "--objective time counts no failures; allowed with --mtbf: goodput"),
     (f"fits {JOB} --tp 8 --share 7", "share = 7; allowed: above 0 and at most 1"), (f"fits {JOB} --share 0", "share = 0; allowed: above 0")])

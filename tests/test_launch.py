@@ -21,9 +21,9 @@ PLAIN = Layout(batch=512, dp=8, tp=8, zero=3)
 def test_megatron_says_the_layout():
     text = launch_options("megatron", LLAMA, MACHINE, PIPED, 8192)
     words = text.replace("\\\n", " ").split()
-    assert words[:7] == ["torchrun", "--nnodes", "8", "--nproc-per-node", "8", "pretrain_gpt.py", "--tensor-model-parallel-size"]
+    assert words.pop(0) == "CUDA_DEVICE_MAX_CONNECTIONS=1" and words[:7] == ["torchrun", "--nnodes", "8", "--nproc-per-node", "8", "pretrain_gpt.py", "--tensor-model-parallel-size"]
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in launch.DIALECTS["megatron"].options:
+    for name in launch.DIALECTS["megatron"].options.keys() - {"CUDA_DEVICE_MAX_CONNECTIONS"}:
         flag = name in ("--sequence-parallel", "--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather", "--bf16", "--use-megatron-fsdp")
         parser.add_argument(name, **({"action": "store_true"} if flag else {}))
     said = vars(parser.parse_args(words[6:]))
@@ -46,7 +46,7 @@ def test_torchtitan_says_the_layout():
         data_parallel_replicate_degree=1, data_parallel_shard_degree=4, fsdp_reshard_after_forward="never", tensor_parallel_degree=8,
         enable_sequence_parallel=True, pipeline_parallel_degree=2, pipeline_parallel_schedule="Interleaved1F1B", pipeline_parallel_layers_per_stage=10,
         pipeline_parallel_first_stage_less_layers=0, pipeline_parallel_last_stage_less_layers=0, num_pp_microbatches=128)
-    assert calls["training"] == dict(num_tokens_per_microbatch_per_dp_rank=8192, num_tokens_per_train_step=512*8192, max_context_length=8192)
+    assert calls["training"] == dict(num_tokens_per_microbatch_per_dp_rank=8192, num_tokens_per_train_step=512*8192, max_context_length=8192, disable_cuda_graphs=True)
     assert "activation_checkpoint=None" in text and "FullAC" in launch_options("torchtitan", LLAMA, MACHINE, replace(SHARDED, recompute=1), 8192)
     plain = launch_options("torchtitan", LLAMA, MACHINE, replace(SHARDED, zero=0), 8192)
     assert "replicate_degree=16" in plain and "shard_degree=1" in plain
@@ -93,8 +93,11 @@ def test_two_of_anything_is_enough_to_be_said_or_refused():
     for change, words in ((dict(sequence_parallel=True), "no option for sequence parallelism"), (dict(pp=2, dp=16), "pp is 2"), (dict(cp=2, dp=16), "cp is 2")):
         with pytest.raises(ValueError, match=words):
             launch_options("deepspeed", LLAMA, MACHINE, replace(two, **change), 8192)
-    with pytest.raises(ValueError, match="ep is 2"):
-        launch_options("deepspeed", model("mixtral-8x7b"), MACHINE, replace(two, ep=2), 8192)
+    experts = json.loads(launch_options("deepspeed", model("mixtral-8x7b"), MACHINE, replace(two, ep=2), 8192))
+    assert experts["expert_parallel"] == {"enabled": True, "autoep_size": 2} and "expert_parallel" not in config
+    with pytest.raises(ValueError, match="no zero = 3 beside tensor parallelism; ep is 2 and tp 2"):
+        launch_options("deepspeed", model("mixtral-8x7b"), MACHINE, replace(two, ep=2, zero=3), 8192)
+    assert "autoep_size" in launch_options("deepspeed", model("mixtral-8x7b"), MACHINE, replace(two, dp=64, tp=1, ep=2, zero=3), 8192)
     alone = launch_options("deepspeed", LLAMA, MACHINE, Layout(batch=512, dp=64, zero=2, sequence_parallel=True), 8192)
     assert "tensor_parallel" not in alone, "sequence parallelism of one tensor rank is none"
     assert "context-parallel-size 2" in launch_options("megatron", LLAMA, MACHINE, Layout(batch=512, dp=32, cp=2), 8192)
@@ -111,7 +114,7 @@ def test_experts_have_their_options():
     assert "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1" in launch_options("megatron", mixtral, machine, lay, 4096).replace(" \\\n   ", "")
     assert "expert_parallel_degree=8" in launch_options("torchtitan", mixtral, machine, replace(lay, zero=2), 4096)
     for framework, change, words in (("megatron", dict(sequence_parallel=False), "wants sequence parallelism"), ("torchtitan", dict(zero=0), "no ep = 8"),
-                                     ("deepspeed", dict(sequence_parallel=False), "ep is 8")):
+                                     ("deepspeed", dict(sequence_parallel=False, zero=3), "ep is 8 and tp 4")):
         with pytest.raises(ValueError, match=words):
             launch_options(framework, mixtral, machine, replace(lay, **change), 4096)
 
@@ -153,6 +156,7 @@ def test_megatron_reads_back_the_layout():
         assert len(names) == len(set(names))
         said = {name: after for name, after in zip(words, [*words[1:], ""]) if name.startswith("--")}
         sharing, pieces = "--sequence-parallel" in said, lay.pp*lay.chunks
+        assert words[0] == ("CUDA_DEVICE_MAX_CONNECTIONS=1" if (lay.tp > 1 or lay.cp > 1) and lay.zero < 2 else "torchrun") and words.count("torchrun") == 1
         assert sharing == (lay.sequence_parallel and lay.tp > 1) and int(said["--nnodes"])*int(said["--nproc-per-node"]) == 64
         assert [said.get(f"--{k}") for k in ("tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size", "num-virtual-stages-per-pipeline-rank",
                 "expert-model-parallel-size")] == [str(lay.tp), str(lay.pp), str(lay.cp) if lay.cp > 1 else None, str(lay.chunks) if lay.chunks > 1 else None,
@@ -178,7 +182,7 @@ def test_torchtitan_reads_back_the_layout():
             data_parallel_replicate_degree=lay.dp if lay.zero == 0 else 1, data_parallel_shard_degree=lay.dp if lay.zero else 1, tensor_parallel_degree=lay.tp,
             **({"fsdp_reshard_after_forward": {2: "never", 3: "always"}[lay.zero]} if lay.zero else {}), **({"context_parallel_degree": lay.cp} if lay.cp > 1 else {}),
             **({"enable_sequence_parallel": lay.sequence_parallel} if lay.tp > 1 else {}), **({"expert_parallel_degree": lay.ep} if shape.experts else {}))
-        assert ("FullAC" in text) == (lay.recompute == 1)
+        assert ("FullAC" in text) == (lay.recompute == 1) and ("disable_cuda_graphs=True" in text) == (lay.pp > 1 or lay.ep > 1)
 
 
 @pytest.mark.parametrize("framework", DIALECTS)
@@ -205,7 +209,9 @@ def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):
     job = "plan llama3-70b --cluster dgx-h100:256 --batch 512 --seq 8192"
     assert main(f"{job} --emit megatron --zero 0,1 --recompute 0,1".split()) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("torchrun --nnodes 32") and "Megatron-LM d98e8a64 of 2026-08-22, tp" in err
+    assert out.startswith("CUDA_DEVICE_MAX_CONNECTIONS=1 \\\ntorchrun --nnodes 32 --nproc-per-node 8 pretrain_gpt.py \\\n    --tensor") and "Megatron-LM d98e8a64 of 2026-08-22, tp" in err and "16 bits" not in err
+    assert main(f"{job} --emit megatron --zero 0,1 --recompute 0,1 --format fp8".split()) == 0
+    assert "These options are for products in 16 bits; what turns on fp8 is not among them." in " ".join(capsys.readouterr().err.split())
     assert main(f"{job} --emit deepspeed --pp 1 --cp 1 --recompute 0 --sequence-parallel no".split()) == 0
     config = json.loads(capsys.readouterr().out)
     found = plan(LLAMA, cluster("dgx-h100", 256), 512, 8192, pp=1, cp=1, recompute=0, sequence_parallel=False).best.layout

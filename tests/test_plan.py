@@ -11,13 +11,13 @@ import make_plan
 import pytest
 
 import browser
-from capacity import Layout, cluster, clusters_from_toml, daly_interval, estimate, model, model_from_config
+from capacity import Layout, cli, cluster, clusters_from_toml, daly_interval, estimate, model, model_from_config
 from capacity.footprint import PARTS
 from capacity.formulas import REGISTRY
 from capacity.hardware import clusters
 from capacity.launch import DIALECTS, launch_options
 from capacity.legality import DEGREES, divisors
-from capacity.planner import Failures, plan
+from capacity.planner import Failures, plan, sequences
 from capacity.step import CAUSES
 from capacity.transformer import models
 
@@ -189,6 +189,38 @@ def test_a_printed_answer_ends_its_sentences(page):
         page.emulate_media(media="screen")
 
 
+TYPED = """cases => { const page = document.getElementById('cx-plan'); return cases.map(([batch, seq]) => page.sequences(batch, seq)); }"""
+
+
+def test_a_batch_is_read_as_python_reads_it(page):
+    """Numbers, prefixes, units and lengths, each with each: the same sequences, or the same words of refusal."""
+    numbers = "0 0.5 0.0625 1 1e3 1.5 3 4 4.1 7.5 128 131.072 1,000 4_194_304 4194304 1e12 1e99 -3".split()
+    cases = [(f"{n}{gap}{prefix}{unit}", seq) for n in numbers for gap, prefix in (("", ""), ("", "k"), (" ", "K"), ("", "M"), (" ", "G"), ("", "B"), ("", "T"), ("", "m"))
+             for unit in ("", " token", " tokens", "sequences", " bytes") for seq in (1, 1000, 4096, 8000, 8192)]
+    said = set()
+    for (batch, seq), got in zip(cases, page.evaluate(TYPED, cases), strict=True):
+        try:
+            want = dict(n=sequences(batch, seq))
+        except ValueError as error:
+            want = dict(error=str(error))
+        assert got == want, (batch, seq)
+        said.add("".join(c for c in want.get("error", "")[-40:] if c.isalpha()))
+    assert len(said) > 5
+    assert [page.evaluate(JOB, dict(batch=batch))["q"]["batch"] for batch in ("4 M", "128M", "4,194,304", "1 048 576", "512 sequences")] == [512, 16384, 512, 128, 512]
+
+
+def test_a_count_is_written_in_digits(page):
+    """k of a length is 1,000 to some and 1,024 to others: shell and page refuse it in the same words."""
+    for text in ("8k", "8K", "1.5", "0", "1e4", "-8", "many", "8Ki"):
+        got = page.evaluate(JOB, dict(seq=text))
+        with pytest.raises(ValueError) as refused:
+            cli._count(text, got["note"].split(" = ")[0])
+        assert got["wrong"] == "seq" and got["note"] == f"{refused.value}." and ("1,024" in got["note"]) == (text in ("8k", "8K"))
+    for text in ("8192", "8,192", "8 192", "8_192"):
+        assert page.evaluate(JOB, dict(seq=text))["q"]["seq_len"] == 8192
+    assert "A step is 512 sequences, 4,194,304 tokens;" in page.evaluate(JOB, {})["note"]
+
+
 def test_one_token_is_one_step(page):
     assert page.evaluate(JOB, dict(tokens="1"))["note"].endswith("; 1 step.")
     assert page.evaluate(JOB, dict(tokens="1T"))["note"].endswith(" steps.")
@@ -201,8 +233,9 @@ def test_a_million_layouts_a_second(page):
 
 def test_whatever_is_typed_is_answered(page):
     """A number of no use, in any field: the field is named, the note says what to write, and nothing is left of the last answer."""
-    for field, text, words in (("tokens", "", "is no number"), ("tokens", "lots", "is no number"), ("tokens", "1e99", "more than there is"), ("devices", "0", "is no number"),
-                               ("devices", "7.5", "whole number"), ("devices", "1e12", "At most 1,048,576"), ("batch", "-4", "is no number"), ("batch", "1e20", "sequences in a batch"),
+    for field, text, words in (("tokens", "", "is no number"), ("tokens", "lots", "is no number"), ("tokens", "1e99", "more than there is"), ("devices", "0", "devices = '0'; allowed: a whole number in digits"),
+                               ("devices", "7.5", "whole number"), ("devices", "1048577", "At most 1,048,576"), ("batch", "-4", "batch = '-4 tokens'; allowed"), ("batch", "1e20", "at most 1,000,000,000 sequences, here of 8,192 tokens"),
+                               ("batch", "4.1M", "such as 500 sequences, 4,096,000 tokens, or 501 sequences"),
                                ("seq", "0.5", "whole number"), ("days", "soon", "no number of days"), ("price", "0", "no number of dollars"), ("share", "2", "above 0 and at most 1"),
                                ("tp", "two", "whole numbers"), ("tp", "0", "tensor ranks: whole numbers from 1, with"), ("cp", "2,", "whole numbers from 1"),
                                ("zero", "4", "whole numbers from 0 to 3"), ("sequence_parallel", "2", "from 0 to 1"), ("tokens", "1e99", "“1e99” is more than"), ("recompute", "1.5", "shares from 0 to 1"), ("restart", "-1 s", "is no time")):
@@ -251,6 +284,26 @@ def test_the_printed_page_has_no_controls_and_clips_nothing(page):
     page.emulate_media(media="screen")
     page.set_viewport_size(size)
     assert clipped == [] and shown == []
+
+
+def test_no_name_is_cut_and_what_scrolls_fades(page):
+    """Each device's name has room; a matrix that is wider than a phone fades on the right until it is scrolled to its end, and keeps its row names."""
+    size = page.viewport_size
+    page.evaluate("location.hash = '#model=llama3-8b&machine=own&devices=1024&batch=4M&seq=8192'")
+    try:
+        for width in (1280, 375):
+            page.set_viewport_size(dict(width=width, height=900))
+            page.wait_for_function("document.getElementById('cx-answer').textContent.includes('1,024 ×') && !document.querySelector('.stale')")
+            assert page.evaluate("""() => { const s = document.querySelector('#cx-job [name=device]'), room = s.offsetWidth, c = s.parentElement.appendChild(s.cloneNode(true));
+                c.style = 'field-sizing: content; width: auto'; let need = 0; for (const o of c.options) { c.value = o.value; need = Math.max(need, c.offsetWidth); } c.remove(); return room - need; }""") >= 0
+        page.evaluate("document.querySelectorAll('#cx-map tr > :nth-child(2)').forEach(e => { e.style.minWidth = '12rem'; }); dispatchEvent(new Event('resize'))")
+        cut = "getComputedStyle(document.getElementById('cx-map')).getPropertyValue('--cut')"
+        assert page.evaluate(cut) == "1" and "linear-gradient" in page.evaluate("getComputedStyle(document.getElementById('cx-map')).maskImage")
+        page.evaluate("document.getElementById('cx-map').scrollLeft = 9999")
+        page.wait_for_function(f"{cut} === '0'")
+        assert page.evaluate("(m => m.querySelector('tbody th').getBoundingClientRect().left - m.getBoundingClientRect().left)(document.getElementById('cx-map'))") >= 0
+    finally:
+        page.set_viewport_size(size)
 
 
 def test_the_address_keeps_the_setting(page):

@@ -227,15 +227,27 @@ def test_a_vocabulary_is_padded_and_said():
 @pytest.mark.parametrize("batch, seq_len, n", [(512, 8192, 512), ("512", 8192, 512), ("4M", 8192, 512), ("4M tokens", 8192, 512),
                                                ("4M", 1000, 4000), ("128M", 8192, 16384), ("128M", 8000, 16000),
                                                ("131.072M", 8192, 16000), ("16k sequences", 8192, 16000), ("1.5k sequences", 1, 1500),
-                                               ("4,194,304 tokens", 8192, 512), ("4_194_304 tokens", 4096, 1024), ("0.5M", 4096, 128)])
+                                               ("4,194,304 tokens", 8192, 512), ("4_194_304 tokens", 4096, 1024), ("0.5M", 4096, 128),
+                                               ("1e3", 8192, 1000), ("4e6 tokens", 1000, 4000), ("2B", 8192, 2**18), ("1T tokens", 2**20, 2**20),
+                                               ("3k tokens", 3000, 1), ("1e9", 8192, 10**9), (1e9, 1, 10**9)])
 def test_a_batch_has_units(batch, seq_len, n):
     assert sequences(batch, seq_len) == n
 
 
-@pytest.mark.parametrize("batch", ["4.1M", "many", -3, 0, "1000 tokens", 2.5, "3 apples"])
-def test_a_bad_batch_is_refused(batch):
-    with pytest.raises(ValueError, match="batch = .*allowed: "):
+@pytest.mark.parametrize("batch, words", [
+    ("4.1M", "'4.1M' is no whole number of sequences of 8,192 tokens; allowed: such as 500 sequences, 4,096,000 tokens, or 501 sequences, 4,104,192 tokens"),
+    ("1000 tokens", "'1000 tokens' is no whole number of sequences of 8,192 tokens; allowed: such as 1 sequence, 8,192 tokens"),
+    ("1e12", "'1e12' means sequences; allowed: at most 1,000,000,000, or tokens, such as '4M tokens'"),
+    (1e12, "1000000000000.0 means sequences; allowed: at most 1,000,000,000, or tokens, such as '4M tokens'"),
+    ("1e99 tokens", "'1e99 tokens'; allowed: at most 1,000,000,000 sequences, here of 8,192 tokens"),
+    ("1e400", "'1e400' means sequences; allowed: at most 1,000,000,000, or tokens, such as '4M tokens'"), (10**9 + 1, "1000000001 means sequences; allowed: at most 1,000,000,000, or tokens, such as '4M tokens'"),
+    ("0.0625k sequences", "'0.0625k sequences'; allowed: a whole number of sequences, at least 1, or tokens, such as '4M tokens'"),
+    *((x, f"{x!r}; allowed: a whole number of sequences, at least 1, or tokens, such as '4M tokens'") for x in (0, 2.5)),
+    *((x, f"{x!r}; allowed: a number of sequences, or a text such as '4M tokens', '512 sequences'") for x in ("many", -3, "3 apples", True))])
+def test_a_bad_batch_is_refused(batch, words):
+    with pytest.raises(ValueError) as refused:
         sequences(batch, 8192)
+    assert str(refused.value) == f"batch = {words}"
 
 
 @pytest.mark.parametrize("change, words", [
@@ -254,6 +266,8 @@ def test_names_are_not_the_things():
         plan("llama3-8b", cluster("dgx-h100", 16), 64, 4096)
     with pytest.raises(ValueError, match="seq_len = 0"):
         plan(SMALL, cluster("dgx-h100", 16), 64, 0)
+    with pytest.raises(ValueError, match="seq_len = '8k'; allowed: a whole number of tokens"):
+        plan(SMALL, cluster("dgx-h100", 16), 64, "8k")
 
 
 def test_limits_and_options_hold():
@@ -339,6 +353,7 @@ def test_what_does_not_fit_is_told_how_it_would():
     words = said(plan(LARGE, machine, 64, 8192))
     assert "No layout fits: the smallest of" in words and "GB per device, and 90% of 80 GB may be filled" in words
     assert "use 32 devices" in words and plan(LARGE, machine, 64, 8192, devices=32) and not plan(LARGE, machine, 64, 8192, devices=16)
+    assert "fill all of the memory" not in words and "fill all of the memory (share = 1)" in said(plan(LARGE, cluster("dgx-h100", 16), 64, 8192))
     need = float(words.split("needs ")[1].split(" GB")[0])*GB
     bigger = replace(machine, device=replace(machine.device, memory=1.02*need/0.9))
     smaller = replace(machine, device=replace(machine.device, memory=0.98*need/0.9))

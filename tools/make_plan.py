@@ -9,12 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from capacity import huggingface, launch, specs
-from capacity.cli import TIMES
+from capacity.cli import AMBIGUOUS, TIMES, WHOLE
 from capacity.footprint import PARTS
 from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
 from capacity.layout import Layout
 from capacity.legality import CHOICES, DEGREES, RULES, SYNONYMS, javascript, letters
-from capacity.planner import LASTS, LLAMA3_MTBF, RECOMPUTE, save_interval, slowdown
+from capacity.planner import BATCH, LASTS, LLAMA3_MTBF, MOST, POWERS, RECOMPUTE, save_interval, slowdown
 from capacity.stack import NARROW, ceiling, constants, rates
 from capacity.step import CAUSES, CURRENT, _values, assembled, error, kind_of, work
 from capacity.tape import Namespace, Tape, symbol
@@ -107,7 +107,13 @@ def planner():
     pairs = compact([[zero, int(shared)] for zero, shared in PAIRS])
     return (f"const OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
             + javascript() + launch.javascript() + huggingface.javascript() + failures() + params() + own()
-            + "".join((HERE/name).read_text(encoding="utf-8") for name in ("search.js", "own.js")))
+            + numbers() + "".join((HERE/name).read_text(encoding="utf-8") for name in ("search.js", "own.js")))
+
+
+def numbers():
+    """JavaScript: BATCH, WHOLE, POWERS, MOST and AMBIGUOUS, of the texts that mean a batch and a count."""
+    return (f"const BATCH=/^{BATCH.pattern}$/,WHOLE=/^{WHOLE.pattern}$/,POWERS={compact(POWERS)},MOST={MOST},"
+            f"AMBIGUOUS={compact(AMBIGUOUS)};\n")
 
 
 def failures():

@@ -1,5 +1,27 @@
-/* Of one's own: a model from config.json, a machine from its figures. FAMILIES, COMMON, SAYS, DENSE, TEXTS, FURTHER, NOTES and
-   OWN are printed from the package. */
+/* What is typed: a batch, a count, a model of one's own from config.json, a machine from its figures. FAMILIES, COMMON, SAYS, DENSE,
+   TEXTS, FURTHER, NOTES, OWN, BATCH, WHOLE, POWERS, MOST and AMBIGUOUS are printed from the package. */
+const digits = n => n.toLocaleString("en"), said = (batch, seq) => `${digits(batch)} sequence${batch > 1 ? "s" : ""}, ${digits(batch * seq)} tokens`;
+
+/* The sequences that a text means, {n}, or {error}: `sequences` of the package. */
+function sequences(batch, seq) {
+  const m = BATCH.exec(batch), refuse = words => ({ error: `batch = '${batch}'${words}` });
+  if (!m) return refuse("; allowed: a number of sequences, or a text such as '4M tokens', '512 sequences'");
+  const number = +m[1].replace(/[,_]/g, ""), power = POWERS[m[2].toUpperCase()], tokens = m[3].startsWith("token") || m[2] && !m[3].startsWith("seq");
+  const each = tokens ? seq : 1, sizes = tokens ? [1000 ** power, 1024 ** power] : [1000 ** power], n = number * sizes[0] / each;
+  const found = (Math.log2(each) % 1 ? sizes : [...sizes].reverse()).map(size => number * size / each).find(n => n >= 1 && n <= MOST && n % 1 === 0);
+  if (found) return { n: found };
+  if (n > MOST) return refuse(tokens ? `; allowed: at most ${digits(MOST)} sequences, here of ${digits(seq)} tokens` : ` means sequences; allowed: at most ${digits(MOST)}, or tokens, such as '4M tokens'`);
+  if (!tokens) return refuse("; allowed: a whole number of sequences, at least 1, or tokens, such as '4M tokens'");
+  const near = [Math.floor(n), Math.floor(n) + 1].filter(k => k).map(k => said(k, seq)).join(", or ");
+  return refuse(` is no whole number of sequences of ${digits(seq)} tokens; allowed: such as ${near}`);
+}
+
+/* The whole number that digits mean, {n}, or {error}. */
+function whole(name, text) {
+  const n = WHOLE.test(text) ? +text.replace(/[,_]/g, "") : 0;
+  return n ? { n } : { error: `${name} = '${text}'; allowed: a whole number in digits, at least 1${/k$/i.test(text) ? AMBIGUOUS : ""}` };
+}
+
 const isTable = x => x !== null && typeof x === "object" && !Array.isArray(x);
 const python = x => x === undefined || x === null ? "None" : typeof x === "boolean" ? x ? "True" : "False" : typeof x === "string" ? `'${x}'`
   : Array.isArray(x) ? `[${x.map(python).join(", ")}]` : isTable(x) ? "{…}" : String(x);

@@ -1,7 +1,7 @@
 (() => {
 "use strict";
 const $ = id => document.getElementById("cx-" + id), D = JSON.parse($("plan-data").textContent), DAY = 86400, CODE = $("planner").textContent;
-const P = new Function(CODE + ";return { price, broken, search, padded, cannot, launched, failing, LASTS, configured, measure, PARAMS, OWN, DIALECTS, RULES, ASKED, DEGREES };")();
+const P = new Function(CODE + ";return { price, broken, search, padded, cannot, launched, failing, LASTS, sequences, whole, said, configured, measure, PARAMS, OWN, DIALECTS, RULES, ASKED, DEGREES };")();
 const esc = s => String(s).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const NONE = Object.fromEntries(D.letters.map(k => [k, 0])), DEVICES = {};
 for (const m of Object.values(D.models)) m.q = { ...NONE, ...m.q };
@@ -9,11 +9,12 @@ for (const [key, m] of Object.entries(D.machines)) { m.key = key; if (m.figures)
 
 // ---- numbers as people write them
 const UNITS = { k: 1e3, M: 1e6, G: 1e9, B: 1e9, T: 1e12 };
-function num(text, base = 1000) {
+const closed = text => text.trim().replace(/(?<=\d)[ \u00a0\u202f](?=\d{3}\b)/g, "");
+function num(text) {
   const m = /^\s*([0-9][0-9, ]*(?:\.[0-9]+)?(?:e[+-]?\d+)?)\s*([kKMGBT]?)\s*$/.exec(String(text).replace(/[\u00a0\u202f]/g, " "));
   if (!m) return NaN;
   const u = m[2] === "K" ? "k" : m[2];
-  return +m[1].replace(/[, ]/g, "") * (!u ? 1 : base === 1000 ? UNITS[u] : 1024 ** Math.round(Math.log10(UNITS[u]) / 3));
+  return +m[1].replace(/[, ]/g, "") * (u ? UNITS[u] : 1);
 }
 const seconds = text => { const m = /^(.*?[\d.])\s*([a-z]*)$/.exec(String(text).trim()), u = m && D.times[m[2] || "s"]; return u ? num(m[1]) * u : NaN; };
 const digits = (x, n = 3) => x >= 100 ? Math.round(+x.toPrecision(n)).toLocaleString("en") : String(+x.toPrecision(n));
@@ -97,17 +98,17 @@ function jobOf(s) {
   const model = modelOf(s), m = machineOf(s);
   if (model.error) return { wrong: "config", note: model.error };
   if (m.wrong) return m;
-  const n = num(s.devices), seq = num(s.seq), tokens = num(s.tokens), share = num(s.share);
-  for (const [k, v] of Object.entries({ tokens, devices: n, batch: num(s.batch), seq })) if (!(v > 0)) return { wrong: k, note: `“${s[k]}” is no number; write 15 T, 4 M or 1,024.` }; else if (v > 1e24) return { wrong: k, note: `“${s[k]}” is more than there is; write 15 T, 4 M or 1,024.` };
+  const counts = {}, tokens = num(s.tokens), share = num(s.share);
+  for (const [k, name] of [["devices", "devices"], ["seq", "tokens of a sequence"]]) { const { n, error } = counts[k] = P.whole(name, closed(s[k])); if (error) return { wrong: k, note: error + "." }; }
+  const n = counts.devices.n, seq = counts.seq.n;
+  if (!(tokens > 0 && tokens <= 1e24)) return { wrong: "tokens", note: `“${s.tokens}” is ${tokens > 1e24 ? "more than there is" : "no number"}; write 15 T.` };
   for (const k of ["days", "price"]) if (s[k].trim() && !(num(s[k]) > 0 && num(s[k]) < 1e12)) return { wrong: k, note: `“${s[k]}” is no number of ${k === "days" ? "days; write 90" : "dollars; write 2.50"}, or leave it empty.` };
-  for (const [k, v] of Object.entries({ devices: n, seq })) if (v % 1) return { wrong: k, note: "A whole number, please." };
   if (n > 2 ** 20) return { wrong: "devices", note: "At most 1,048,576 devices." };
   if (!(share > 0 && share <= 1)) return { wrong: "share", note: "The share of the memory is above 0 and at most 1." };
   const inner = m.groups.filter(x => x < n).at(-1);
   if (inner && n % inner) return { wrong: "devices", note: `On this machine ${count(n)} devices do not fill whole groups of ${count(inner)}: take ${[Math.floor(n / inner) * inner, Math.ceil(n / inner) * inner].filter(x => x).map(count).join(" or ")}.` };
-  let batch = [1000, 1024].map(base => num(s.batch, base) / seq).find(b => b >= 1 && b % 1 === 0), note = "";
-  if (num(s.batch) / seq > 1e9) return { wrong: "batch", note: "At most 1,000,000,000 sequences in a batch." };
-  if (!batch) { batch = Math.max(1, Math.round(num(s.batch) / seq)); note = "Rounded to whole sequences: a"; }
+  const typed = closed(s.batch), { n: batch, error } = P.sequences(/tok|seq/.test(typed) ? typed : typed + " tokens", seq);
+  if (error) return { wrong: "batch", note: error + "." };
   const speed = m.formats[s.format], [spread, tail] = speed.error[model.kind === "dense" ? 0 : 1];
   const q = { ...model.q, ...(n > m.node ? m.outside : m.inside), ...(n <= m.node || m.flat ? { node: n } : {}), ...speed, spread, tail, devices: n, batch, seq_len: seq };
   if (n < m.node) q.node = n;
@@ -126,7 +127,7 @@ function jobOf(s) {
   const [every, slow] = failures ? P.failing(failures) : [0, 1];
   q.vocab = P.padded(q, limits);
   const steps = tokens / (batch * seq);
-  note = `${note || "A"} step is ${count(batch)} sequence${batch > 1 ? "s" : ""}, ${count(batch * seq)} tokens; ${count(Math.ceil(steps))} step${steps > 1 ? "s" : ""}.` + (q.vocab > model.q.vocab ? ` Vocabulary padded to ${count(q.vocab)}.` : "");
+  let note = `A step is ${P.said(batch, seq)}; ${count(Math.ceil(steps))} step${steps > 1 ? "s" : ""}.` + (q.vocab > model.q.vocab ? ` Vocabulary padded to ${count(q.vocab)}.` : "");
   if (model.config) { const [all, active] = P.PARAMS[model.kind](model.q); note = `${model.name}: ${short(all)} parameters${active < all ? `, ${short(active)} of them for a token` : ""}. ${model.note} ${note}`; }
   return { kind: model.kind, q, limits, most: share * m.memory, memory: m.memory, share, steps, tokens, note, machine: m, model, failures, every, slow };
 }
@@ -205,8 +206,14 @@ const verdict = l => P.broken({ ...R.job.q, ...l }).filter(Boolean);
 function draw() {
   const l = chosen(), p = P.price(R.job, l);
   R.l = l; R.p = p;
-  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawLaunch();
+  drawAnswer(l, p); drawBars(p); drawList(); drawMap(); drawOwn(l); drawLaunch(); fade();
 }
+/* What is wider than its box fades where it is cut. */
+function fade() {
+  for (const e of document.querySelectorAll("#cx-plan .scroll")) e.style.setProperty("--cut", +(e.scrollWidth - e.clientWidth - e.scrollLeft > 1));
+}
+addEventListener("resize", fade);
+for (const e of document.querySelectorAll("#cx-plan .scroll")) e.addEventListener("scroll", fade, { passive: true });
 function drawAnswer(l, p) {
   const j = R.job, total = whole(p.time, j), u = unitOf(total), low = whole(p.low, j), high = whole(p.high, j), n = j.q.devices, bare = x => time(x, u).split(" ")[0];
   const best = l === R.found.best || idOf(l) === idOf(R.found.best);
@@ -274,6 +281,7 @@ function drawSizes() {
   $("sizes").innerHTML = `<table><thead><tr><th>devices</th><th>run</th><th>${price > 0 ? "cost" : "device-hours"}</th><th>best layout</th></tr></thead><tbody>${sizes.map(({ n, job, found }) => {
     const b = found && found.best, hours = b && whole(b.time, job) * n / 3600;
     return `<tr class="${n === R.job.q.devices ? "on" : ""}"><td><button type="button" class="plain" data-devices="${n}">${count(n)}</button></td><td>${!found ? "…" : b ? shown(b.time, job) : "–"}</td><td>${b ? price > 0 ? money(hours * price) : short(hours) : ""}</td><td>${b ? split(b) : found ? "nothing fits" : ""}</td></tr>`; }).join("")}</tbody></table>`;
+  fade();
 }
 function drawOwn(l) {
   $("own").innerHTML = LAYOUT.filter(k => k !== "dp").map(k => `<label>${NAMES[k]}<input name="${k}" value="${l[k]}" inputmode="decimal"></label>`).join("");
@@ -296,7 +304,7 @@ function tryOwn() {
 function drawLaunch() {
   const l = R.l, q = { ...R.job.q, ...l }, name = S.framework, d = P.DIALECTS[name], why = d ? P.cannot(d, q) : [];
   $("framework").value = name;
-  $("source").textContent = d ? `Spelled as in ${d.source}.` + (S.format === "bf16" ? "" : ` For products in 16 bits: what turns on ${S.format} is not among them.`) : "The same answer in a terminal.";
+  $("source").textContent = d ? `Spelled as in ${d.source}.` + (S.format === "bf16" ? "" : ` These options are for products in 16 bits; what turns on ${S.format} is not among them.`) : "The same answer in a terminal.";
   $("code").hidden = why.length > 0; $("cannot").hidden = !why.length;
   $("command").textContent = why.length ? "" : d ? P.launched(d, q) : shell(l);
   if (!why.length) { $("cannot").textContent = ""; return; }
