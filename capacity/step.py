@@ -128,7 +128,8 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, c
     behind the whole step, whose micro-batches gather the weights twice each); of the other messages the stack says which
     share is waited for; the host's time for experts hides behind their products. A node shares its adapters
     in every collective, ranks lie in the order tensor, context, data, pipeline, and experts on neighbouring ranks. Attention
-    is causal, and in 16 bits where `format` is narrower, as is all that lies between products. What is recomputed are the layers, never the output head. Routing is even.
+    is causal, and in 16 bits where `format` is narrower, as is all that lies between products. What is
+    recomputed are the layers, never the output head. Routing is even.
 
     format      of the products with weights; `peak` and MFU are those of it
     stack       the Stack: kernels, graphs, overlap; by default a current one
