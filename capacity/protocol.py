@@ -78,9 +78,13 @@ class Bench:
                     if name in columns:
                         self.powers[role][row, columns[name]] += 1
 
+    def rates(self, x):
+        """The rates of each run if the constants have logarithms x, as `price` takes them."""
+        return SimpleNamespace(**{role: self.fixed[role]*np.exp(self.powers[role] @ x) for role in self.fixed})
+
     def causes(self, x):
         """{cause: seconds of each run} if the constants have logarithms x."""
-        return price(self.job, SimpleNamespace(**{role: self.fixed[role]*np.exp(self.powers[role] @ x) for role in self.fixed}))
+        return price(self.job, self.rates(x))
 
     def errors(self, x):
         """Logarithm of predicted over measured time of each run."""

@@ -123,10 +123,12 @@ def published_rows():
 def published_runs():
     """Every published step whose predictors are complete, as PublishedRuns.
 
-    Whole steps of pre-training, from specs/published_runs.csv, and the 43 steps of specs/memory_runs.csv, which are a few
-    layers of a model on one node of eight B200s (source simumax2026). What is left out, `refused_rows` says.
+    Whole steps of pre-training, from specs/published_runs.csv and, of Mixtral, specs/mixtral_runs.csv; and the 43 steps of
+    specs/memory_runs.csv, which are a few layers of a model on one node of eight B200s (source simumax2026). What is left
+    out, `refused_rows` says.
     """
-    return (*(_run(row) for row in published_rows() if not refusal(row)), *map(_short_run, memory_runs()))
+    return (*(_run(row) for row in published_rows() if not refusal(row)),
+            *(run for run in mixtral_runs() if not refusal(run.row)), *map(_short_run, memory_runs()))
 
 
 @functools.cache
@@ -134,7 +136,7 @@ def unseen_runs():
     """The 26 runs of specs/unseen_runs.csv as PublishedRuns (kempnerforge2026, opened on 2026-11-22).
 
     All dense steps in the tables of its three reports: Llama shapes of 8 to 175 billion parameters on 1 to 360 H200s, with
-    FSDP and tensor ranks. No constant of specs/calibration.toml, no term and no rule was changed after they were opened.
+    FSDP and tensor ranks. Nothing was changed for their sake; the term `routing` and the constants were since, without them.
     `row["predicted_s"]` is what `estimate` said before, at commit 8bd8980.
     """
     with open(specs.HERE/"unseen_runs.csv", newline="", encoding="utf-8") as file:
@@ -145,20 +147,24 @@ def unseen_runs():
 def mixtral_runs():
     """The 43 runs of specs/mixtral_runs.csv as PublishedRuns: Mixtral, trained by others than its authors (read on 2026-11-23).
 
-    One of them, m-nemo-1, is also among published_runs(); to the others nothing in the package was fitted. What a source leaves
-    out is assumed, and stands in `row["flags"]` and `row["notes"]`.
+    What a source leaves out is assumed, and stands in `row["flags"]` and `row["notes"]`. The six of `row["complete"] == "y"`
+    are among published_runs() since the term `routing` of `estimate` was changed with all 43 in sight, and m-nemo-1 was
+    there before, as r0550. To the others nothing is fitted.
     """
     with open(specs.HERE/"mixtral_runs.csv", newline="", encoding="utf-8") as file:
         return tuple(_run(specs.Facts(row)) for row in csv.DictReader(file))
 
 
 def refused_rows():
-    """Every row of specs/published_runs.csv that is no PublishedRun, with the reason: (row, sentence) after (row, sentence)."""
-    return tuple((row, refusal(row)) for row in published_rows() if refusal(row))
+    """Every row of specs/published_runs.csv and specs/mixtral_runs.csv that is not among published_runs(), with the reason.
+
+    (row, sentence) after (row, sentence).
+    """
+    return tuple((row, refusal(row)) for row in (*published_rows(), *(run.row for run in mixtral_runs())) if refusal(row))
 
 
 def refusal(row):
-    """Why `estimate` cannot speak of a row, as a sentence; "" where it can."""
+    """Why a row is not among published_runs(), as a sentence; "" where it is."""
     if row["scope"] != "e2e":
         return "It times one layer, not a step."
     if row["task"] != "pretrain":
@@ -169,6 +175,8 @@ def refusal(row):
         return "The source leaves out a predictor: layout, batch, or what is recomputed."
     if row["accelerator"] not in MACHINES:
         return f"No data of a {row['accelerator']} are in specs."
+    if again := re.match(r"(r\d+) of published_runs.csv", row["notes"]):
+        return f"It is {again[1]} a second time."
     if row["offload"] not in ("", "n", "y"):
         return f"Weights or optimizer state live on the host ({row['offload']})."
     return ""

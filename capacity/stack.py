@@ -97,7 +97,7 @@ def rates(device, format, stack):
     """{role: (factor, names of constants)} of a device: what the role's number is, factor times the constants.
 
     Roles: product, expert, wide (16 bits) and attention, FLOP/s; memory, B/s; adapters and links, shares of bandwidths;
-    step and routing, seconds.
+    step and routing, seconds, the latter of the host for the experts of a layer and micro-batch.
     """
     family = _families().get(device.key, "matmul-other")
     tpu = family.startswith("matmul-tpu")

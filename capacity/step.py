@@ -42,7 +42,7 @@ class Step:
     tensor      gathers and scatters inside the layers
     context     keys and values gathered from the ranks that hold other parts of the sequence
     all_to_all  tokens sent to their experts and back
-    routing     the host waits for the counts of tokens, and starts the experts' products
+    routing     the host waits for the counts of tokens, then starts the experts: what their products do not cover
     pipeline    activations and their gradients sent to the neighbouring stages
     bubble      waiting for the first and the last micro-batch, and for a stage that has more to do
     data        the part of gradient and weight traffic that no arithmetic hides
@@ -126,9 +126,10 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, c
     Dense models and mixtures of experts. Overlap, by name: gradient and weight traffic of the data-parallel ranks hides
     behind arithmetic (zero 0 and 1: behind the backward pass of the last micro-batch; zero 2: behind those of all; zero 3:
     behind the whole step, whose micro-batches gather the weights twice each); of the other messages the stack says which
-    share is waited for. A node shares its adapters in every collective, ranks lie in the order tensor, context, data,
-    pipeline, and experts on neighbouring ranks. Attention is causal, and in 16 bits where `format` is narrower, as is all
-    that lies between products. What is recomputed are the layers, never the output head. Routing is even.
+    share is waited for; the host's time for experts hides behind their products. A node shares its adapters
+    in every collective, ranks lie in the order tensor, context, data, pipeline, and experts on neighbouring ranks. Attention
+    is causal, and in 16 bits where `format` is narrower, as is all that lies between products. What is
+    recomputed are the layers, never the output head. Routing is even.
 
     format      of the products with weights; `peak` and MFU are those of it
     stack       the Stack: kernels, graphs, overlap; by default a current one
@@ -290,8 +291,8 @@ def price(job, rate):
     tensor_layers = q.layers
     if q.experts:
         rows = y/tp*q.active
-        alone = trained_product_flops(rows, q.expert_matmul, again)
-        experts = sparse*alone/rate.expert
+        alone = trained_product_flops(rows, q.expert_matmul, again)/rate.expert
+        experts = sparse*alone
         matmul = matmul + sparse*flop*q.common*q.expert_matmul/tp/rate.product
         passed = rows + y*q.common/tp
         streams = streams + sparse*(nonlinear_bytes(passed, q.expert_ffn, q.matrices, again) + q.casts*cast_bytes(
@@ -299,7 +300,9 @@ def price(job, rate):
         inside = minimum(q.ep, q.node)
         exchange = sparse*q.exchange*(4 + 2*again)*exchange_time(
             y/tp, q.active, q.hidden, 2, inside, q.ep/inside, EXCHANGE_LATENCY, beta1, beta2)*minimum(q.ep - 1, 1)
-        routing = sparse*rate.routing
+        # having waited for the counts, the host is not ahead: what it does next, products cover; messages do not, for
+        # they begin when the last rank's host is there
+        routing = sparse*exposed_time(rate.routing, alone)
         tensor_layers = q.layers - sparse/2                 # experts are whole on a rank: no gather around them
     bandwidth = rate.memory
     pointwise = streams/bandwidth
