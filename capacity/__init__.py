@@ -20,7 +20,7 @@ import types
 
 from .algebra import ceil, exp, floor, geometric, lambertw, log, log2, maximum, minimum, sqrt, where
 from .units import (GB, GFLOPS, KiB, MB, MiB, GiB, PB, PFLOPS, TB, TFLOPS, TiB, Bytes, BytesPerSecond, Count, Dollars,
-                    DollarsPerSecond, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Index, PerSecond, PowerOfTwo,
+                    DollarsPerSecond, Flops, FlopsPerByte, FlopsPerSecond, Share, Group, Index, PerSecond, PowerOfTwo,
                     Ratio, Seconds, Unit, day, hour, kB, minute, ms, ns, show, us, year)
 
 _HOME = {

@@ -444,7 +444,6 @@ from .units import DollarsPerSecond as DollarsPerSecond
 from .units import Flops as Flops
 from .units import FlopsPerByte as FlopsPerByte
 from .units import FlopsPerSecond as FlopsPerSecond
-from .units import Fraction as Fraction
 from .units import GB as GB
 from .units import GFLOPS as GFLOPS
 from .units import GiB as GiB
@@ -459,6 +458,7 @@ from .units import PerSecond as PerSecond
 from .units import PowerOfTwo as PowerOfTwo
 from .units import Ratio as Ratio
 from .units import Seconds as Seconds
+from .units import Share as Share
 from .units import TB as TB
 from .units import TFLOPS as TFLOPS
 from .units import TiB as TiB

@@ -76,7 +76,7 @@ FlopsPerByte = Annotated[Any, flop/byte]
 DollarsPerSecond = Annotated[Any, dollar/second]
 PerSecond = Annotated[Any, Unit()/second]
 Ratio = Annotated[Any, Unit()]                                # any number from 0
-Fraction = Annotated[Any, Unit(least=TINY, most=1.0)]         # above 0 and at most 1: a utilization
+Share = Annotated[Any, Unit(least=TINY, most=1.0)]         # above 0 and at most 1: a utilization
 Count = Annotated[Any, Unit(least=1, whole=True)]             # 1, 2, 3, ...: ranks, layers, parameters
 Group = Annotated[Any, Unit(least=2, whole=True)]             # 2, 3, ...: ranks that have someone to talk to
 Index = Annotated[Any, Unit(least=0, whole=True)]             # 0, 1, 2, ...

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..algebra import maximum, minimum
 from ..grammar import formula
-from ..units import Bytes, Count, Flops, Fraction, Ratio, Seconds
+from ..units import Bytes, Count, Flops, Share, Ratio, Seconds
 from .network import Even
 
 
@@ -32,7 +32,7 @@ def reversal_ranks(kv_heads: Count, head_cache: Ratio, latent_cache: Ratio) -> R
 # a latent, expanded or absorbed
 @formula(chapter="31a-architectural-efficiency", source="derived")
 def expanded_latent_flops(queries: Count, keys: Count, heads: Count, kv_rank: Count, head_dim: Count, rotated: Count,
-                          visible: Fraction, *, multiply_add: Flops = 2) -> Flops:
+                          visible: Share, *, multiply_add: Flops = 2) -> Flops:
     """FLOP of latent attention that first expands the latents of all keys into keys and values of every head.
 
     Projections of the input and of the output are left out; `visible` is the share of the pairs that is computed.
@@ -42,7 +42,7 @@ def expanded_latent_flops(queries: Count, keys: Count, heads: Count, kv_rank: Co
 
 @formula(chapter="31a-architectural-efficiency", source="deepseek2024v2")
 def absorbed_latent_flops(queries: Count, keys: Count, heads: Count, kv_rank: Count, head_dim: Count, rotated: Count,
-                          visible: Fraction, *, multiply_add: Flops = 2) -> Flops:
+                          visible: Share, *, multiply_add: Flops = 2) -> Flops:
     """FLOP of latent attention that takes the queries to the latents, and brings only the output back.
 
     Counts as `expanded_latent_flops`.
@@ -51,7 +51,7 @@ def absorbed_latent_flops(queries: Count, keys: Count, heads: Count, kv_rank: Co
 
 
 @formula(chapter="31a-architectural-efficiency", source="derived")
-def absorption_break_even(keys: Count, kv_rank: Count, head_dim: Count, visible: Fraction) -> Ratio:
+def absorption_break_even(keys: Count, kv_rank: Count, head_dim: Count, visible: Share) -> Ratio:
     """Queries at a time below which absorbed latent attention takes fewer FLOP than expanded, as a real number.
 
     Assumes a latent at least as wide as a head.

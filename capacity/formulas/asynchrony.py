@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from ..algebra import geometric, sinpi, sqrt
 from ..grammar import formula
-from ..units import Bytes, Count, Fraction, Group, Index, Ratio, Seconds, Unit
+from ..units import Bytes, Count, Share, Group, Index, Ratio, Seconds, Unit
 
 CHAPTER = "29-asynchrony-local-sgd"
 Momentum = Annotated[Any, Unit(least=0.0, most=1 - 2**-53)]          # below 1
@@ -48,7 +48,7 @@ def local_pull(learning_rate: Ratio, bend: Ratio, local_steps: Count) -> Ratio:
 
 
 @formula(chapter=CHAPTER, source="derived")
-def outer_limit(pull: Fraction, momentum: Momentum) -> Ratio:
+def outer_limit(pull: Share, momentum: Momentum) -> Ratio:
     """Rate of an outer optimizer with Nesterov's momentum below which it converges in a direction of this pull."""
     return 2*(1 + momentum)/((1 + 2*momentum)*pull)
 
@@ -66,13 +66,13 @@ def local_utilization(local_time: Seconds, sync_time: Seconds, local_steps: Coun
 
 
 @formula(chapter=CHAPTER, source="derived")
-def local_step_time(local_time: Seconds, sync_time: Seconds, local_steps: Count, step_penalty: Fraction) -> Seconds:
+def local_step_time(local_time: Seconds, sync_time: Seconds, local_steps: Count, step_penalty: Share) -> Seconds:
     """Time for as much progress as one step with synchronisation brings, if rare synchronisation costs further steps."""
     return (local_time + sync_time/local_steps)*(1 + step_penalty*(local_steps - 1))
 
 
 @formula(chapter=CHAPTER, source="derived")
-def best_local_steps(local_time: Seconds, sync_time: Seconds, step_penalty: Fraction) -> Ratio:
+def best_local_steps(local_time: Seconds, sync_time: Seconds, step_penalty: Share) -> Ratio:
     """Steps between two synchronisations that minimize `local_step_time`; below 1, take 1."""
     return sqrt(sync_time*(1 - step_penalty)/(local_time*step_penalty))
 

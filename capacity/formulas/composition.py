@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..algebra import sqrt
 from ..grammar import formula
-from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Fraction, Group, Ratio, Seconds)
+from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Share, Group, Ratio, Seconds)
 
 
 @formula(chapter="24-3d-parallelism", source="derived")
@@ -65,7 +65,7 @@ def three_axis_bytes(params: Count, layers: Count, tp: Count, pp: Count, dp: Cou
 
 
 @formula(chapter="24-3d-parallelism", source="korthikanti2022")
-def mfu_from_hfu(hfu: Fraction, recompute: Fraction) -> Fraction:
+def mfu_from_hfu(hfu: Share, recompute: Share) -> Share:
     """Model FLOP utilization of a run whose utilization counts what is done twice; the head counted like layers."""
     return 3*hfu/(3 + recompute)
 

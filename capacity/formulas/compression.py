@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..algebra import maximum, minimum, sqrt
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Fraction, Group, Index, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, Share, Group, Index, Ratio, Seconds
 
 
 @formula(chapter="28-gradient-compression", source="derived")
@@ -29,19 +29,19 @@ def gather_break_even(n: Bytes, P: Group, alpha: Seconds, beta: BytesPerSecond, 
 
 
 @formula(chapter="28-gradient-compression", source="derived")
-def topk_ratio(kept: Fraction, number: Bytes, grad: Bytes, *, index: Bytes = 4) -> Ratio:
+def topk_ratio(kept: Share, number: Bytes, grad: Bytes, *, index: Bytes = 4) -> Ratio:
     """Bytes of the numbers that are sent, each with its index, over bytes of the gradient."""
     return kept*(number + index)/grad
 
 
 @formula(chapter="28-gradient-compression", source="derived")
-def support_union(kept: Fraction, P: Index) -> Ratio:
+def support_union(kept: Share, P: Index) -> Ratio:
     """Share of the places that at least one of P ranks sends, on average, if each chooses its share at random."""
     return 1 - (1 - kept)**P
 
 
 @formula(chapter="28-gradient-compression", source="derived")
-def sparse_ring_bytes(n: Bytes, P: Group, kept: Fraction, ratio: Ratio) -> Bytes:
+def sparse_ring_bytes(n: Bytes, P: Group, kept: Share, ratio: Ratio) -> Bytes:
     """Bytes that a rank sends in a ring all-reduce of sparse messages that are added on the way, on average.
 
     Ranks choose their places at random; ratio: bytes of a rank's own message over those of its gradient.
@@ -71,14 +71,14 @@ def powersgd_ratio(gradient_rows: Count, gradient_cols: Count, low_rank: Count) 
 
 
 @formula(chapter="28-gradient-compression", source="karimireddy2019")
-def feedback_error_bound(learning_rate: Ratio, gradient_bound: Ratio, contraction: Fraction) -> Ratio:
+def feedback_error_bound(learning_rate: Ratio, gradient_bound: Ratio, contraction: Share) -> Ratio:
     """Largest norm of what error feedback holds back, if no gradient is longer than the bound."""
     return learning_rate*gradient_bound*sqrt(1 - contraction)/(1 - sqrt(1 - contraction))
 
 
 @formula(chapter="28-gradient-compression", source="karimireddy2019")
 def feedback_bound(gap: Ratio, learning_rate: Ratio, descents: Count, smoothness: Ratio, gradient_bound: Ratio,
-                   contraction: Fraction) -> Ratio:
+                   contraction: Share) -> Ratio:
     """Mean squared norm of the gradient along steps with error feedback is at most this."""
     return (2*gap/(learning_rate*descents) + learning_rate*smoothness*gradient_bound**2
             + 4*(learning_rate*smoothness*gradient_bound)**2*(1 - contraction)/contraction**2)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..algebra import ceil, maximum, minimum, sqrt
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Share, Ratio, Seconds
 
 
 # ---- chapter 1: the three walls ------------------------------------------------------------------
@@ -30,7 +30,7 @@ def train_flops_per_token(matmul_params: Count, layers: Count, attention_width: 
 
 
 @formula(chapter="01-scale-imperative", source="chowdhery2022")
-def training_time(flops: Flops, P: Count, peak: FlopsPerSecond, mfu: Fraction) -> Seconds:
+def training_time(flops: Flops, P: Count, peak: FlopsPerSecond, mfu: Share) -> Seconds:
     """Time of a job of so many FLOP on P devices at a given utilization."""
     return flops/(P*peak*mfu)
 
@@ -42,7 +42,7 @@ def model_flops_utilization(flops: Flops, P: Count, peak: FlopsPerSecond, durati
 
 
 @formula(chapter="01-scale-imperative", source="chowdhery2022")
-def devices_for_deadline(flops: Flops, peak: FlopsPerSecond, mfu: Fraction, duration: Seconds) -> Count:
+def devices_for_deadline(flops: Flops, peak: FlopsPerSecond, mfu: Share, duration: Seconds) -> Count:
     """The time wall: fewest devices that finish the job in the given time, utilization held fixed."""
     return ceil(flops/(peak*mfu*duration))
 
@@ -54,7 +54,7 @@ def devices_for_memory(params: Count, bytes_per_param: Bytes, memory: Bytes) -> 
 
 
 @formula(chapter="01-scale-imperative", source="derived")
-def balance_duration(tokens: Count, memory: Bytes, peak: FlopsPerSecond, mfu: Fraction, bytes_per_param: Bytes,
+def balance_duration(tokens: Count, memory: Bytes, peak: FlopsPerSecond, mfu: Share, bytes_per_param: Bytes,
                      *, per_weight: Flops = 6) -> Seconds:
     """Training time at which the memory wall and the time wall ask for equally many devices."""
     return per_weight*tokens*memory/(peak*mfu*bytes_per_param)

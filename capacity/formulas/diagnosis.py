@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from ..algebra import ceil, exp, log, log2, minimum
 from ..grammar import formula
-from ..units import Count, Fraction, Group, Ratio, Seconds
+from ..units import Count, Share, Group, Ratio, Seconds
 
 CHAPTER = "33-investigation-protocol"
 
 
 @formula(chapter=CHAPTER, source="derived")
-def two_checks_time(first_chance: Fraction, first_time: Seconds, second_chance: Fraction, second_time: Seconds) -> Seconds:
+def two_checks_time(first_chance: Share, first_time: Seconds, second_chance: Share, second_time: Seconds) -> Seconds:
     """Mean time of two checks in their better order, if one of two causes is there and its check ends the search.
 
     A sum over the pairs of many causes, less what is counted twice, is the mean time of the best order of all.
@@ -24,7 +24,7 @@ def restart_chance(restart: Seconds, diagnosis: Seconds) -> Ratio:
 
 
 @formula(chapter=CHAPTER, source="derived")
-def posterior_chance(prior: Fraction, sensitivity: Fraction, false_alarm: Fraction) -> Ratio:
+def posterior_chance(prior: Share, sensitivity: Share, false_alarm: Share) -> Ratio:
     """Probability of a cause after a look that says yes."""
     return prior*sensitivity/(prior*sensitivity + (1 - prior)*false_alarm)
 
@@ -36,7 +36,7 @@ def bisection_tests(suspects: Count) -> Ratio:
 
 
 @formula(chapter=CHAPTER, source="derived")
-def repeats_needed(showing: Fraction, miss: Fraction, halvings: Count) -> Ratio:
+def repeats_needed(showing: Share, miss: Share, halvings: Count) -> Ratio:
     """Runs of each half, rounded up, so that a fault that shows in a share of the runs is missed this rarely in all halvings."""
     return log(miss/halvings)/log(1 - showing)
 
@@ -63,6 +63,6 @@ def false_alarm_gap(drift: Ratio, barrier: Ratio) -> Ratio:
 
 
 @formula(chapter=CHAPTER, source="derived")
-def incident_cost(P: Count, degradation: Fraction, slow_time: Seconds, down_time: Seconds) -> Seconds:
+def incident_cost(P: Count, degradation: Share, slow_time: Seconds, down_time: Seconds) -> Seconds:
     """Device-seconds that an incident costs: a share of them while the job is slow, all while it is down."""
     return P*(degradation*slow_time + down_time)

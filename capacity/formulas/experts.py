@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..algebra import log, sqrt
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Fraction, Ratio
+from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Share, Ratio
 
 
 # traffic
@@ -52,6 +52,6 @@ def tokens_to_read_experts(experts: Count, active: Count, weight: Bytes, peak: F
 
 # load
 @formula(chapter="18-expert-parallelism-sparsity", source="derived")
-def expected_max_load(mean_load: Ratio, visit: Fraction, experts: Count) -> Ratio:
+def expected_max_load(mean_load: Ratio, visit: Share, experts: Count) -> Ratio:
     """Upper estimate of the average load of the busiest expert, if routing is uniform and loads are Gaussian."""
     return mean_load + sqrt(2*mean_load*(1 - visit)*log(experts))

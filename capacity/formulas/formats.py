@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..algebra import floor, log, log2, sqrt
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Fraction, Index, Ratio
+from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Share, Index, Ratio
 
 HERE = "30-reduced-precision"
 
@@ -21,7 +21,7 @@ def half_step(place: Ratio, epsilon: Ratio) -> Ratio:
 
 
 @formula(chapter=HERE, source="derived")
-def stochastic_spread(grid_step: Ratio, updates: Count, step_share: Fraction) -> Ratio:
+def stochastic_spread(grid_step: Ratio, updates: Count, step_share: Share) -> Ratio:
     """Standard deviation of a weight after equal updates of a share of one step each, rounded at random."""
     return grid_step*sqrt(updates*step_share*(1 - step_share))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..algebra import geometric, maximum, sqrt
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Fraction, PerSecond, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerSecond, Share, PerSecond, Ratio, Seconds
 
 
 # what is kept
@@ -78,19 +78,19 @@ def prefill_servers(prefill: Seconds, decoded: Count, answer: Ratio, decode_step
 
 # drafts
 @formula(chapter="31b-inference-inner-loop", source="leviathan2023")
-def speculative_tokens(acceptance: Fraction, draft: Count) -> Ratio:
+def speculative_tokens(acceptance: Share, draft: Count) -> Ratio:
     """Tokens that a round of so many drafted tokens yields on average, each accepted with the same probability."""
     return geometric(acceptance, draft + 1)
 
 
 @formula(chapter="31b-inference-inner-loop", source="leviathan2023")
-def speculative_speedup(acceptance: Fraction, draft: Count, draft_cost: Ratio, verify_cost: Ratio) -> Ratio:
+def speculative_speedup(acceptance: Share, draft: Count, draft_cost: Ratio, verify_cost: Ratio) -> Ratio:
     """Tokens per time against plain decoding; a draft costs draft_cost, a verification verify_cost plain steps."""
     return geometric(acceptance, draft + 1)/(draft*draft_cost + verify_cost)
 
 
 # experts
 @formula(chapter="31b-inference-inner-loop", source="derived")
-def experts_touched(experts: Count, visit: Fraction, decoded: Count) -> Ratio:
+def experts_touched(experts: Count, visit: Share, decoded: Count) -> Ratio:
     """Different experts that so many tokens visit on average, if each visits each with the same probability."""
     return experts*(1 - (1 - visit)**decoded)

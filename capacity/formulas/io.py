@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from ..algebra import geometric, maximum, minimum
 from ..grammar import formula
-from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, PerSecond, Ratio,
+from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Share, PerSecond, Ratio,
                      Seconds)
 
 
 @formula(chapter="03a-data-pipeline-io", source="derived")
-def tokens_per_second(P: Count, peak: FlopsPerSecond, mfu: Fraction, params: Count,
+def tokens_per_second(P: Count, peak: FlopsPerSecond, mfu: Share, params: Count,
                       *, per_weight: Flops = 6) -> PerSecond:
     """Tokens that P devices consume per second in training, attention scores left out."""
     return P*peak*mfu/(per_weight*params)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..algebra import ceil, maximum, minimum
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Index, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Share, Index, Ratio, Seconds
 
 
 @formula(chapter="22-offloading", source="baccelli1992")
@@ -23,7 +23,7 @@ def prefetch_depth(layer_compute: Seconds, layer_transfer: Seconds, link_latency
 
 
 @formula(chapter="22-offloading", source="derived")
-def tokens_to_hide(moved: Bytes, covered: Flops, peak: FlopsPerSecond, mfu: Fraction, channel: BytesPerSecond) -> Ratio:
+def tokens_to_hide(moved: Bytes, covered: Flops, peak: FlopsPerSecond, mfu: Share, channel: BytesPerSecond) -> Ratio:
     """Tokens whose work lasts as long as moving the state once; the number of parameters cancels.
 
     moved: bytes per parameter; covered: FLOP per parameter and token during which they move.  peak and channel
@@ -55,7 +55,7 @@ def host_update_time(params: Count, host_bandwidth: BytesPerSecond, *, touched: 
 
 
 @formula(chapter="22-offloading", source="derived")
-def activation_offload_bandwidth(hidden: Count, seq_len: Count, peak: FlopsPerSecond, mfu: Fraction, numbers: Ratio, *,
+def activation_offload_bandwidth(hidden: Count, seq_len: Count, peak: FlopsPerSecond, mfu: Share, numbers: Ratio, *,
                                  element: Bytes = 1, multiply_add: Flops = 2) -> BytesPerSecond:
     """Bandwidth out of one device at which the activations of a layer leave while the next layer goes forward.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..algebra import ceil, maximum, minimum, sqrt
 from ..grammar import formula
-from ..units import Count, Fraction, Ratio, Seconds
+from ..units import Count, Share, Ratio, Seconds
 
 
 @formula(chapter="31-overlapping-communication", source="derived")
@@ -26,7 +26,7 @@ def contended_time(cover: Seconds, comm: Seconds, share: Ratio, drag: Ratio) -> 
 
 
 @formula(chapter="31-overlapping-communication", source="derived")
-def partitioned_time(cover: Seconds, comm: Seconds, share: Fraction) -> Seconds:
+def partitioned_time(cover: Seconds, comm: Seconds, share: Share) -> Seconds:
     """The same if the share is set apart for communication all the time, and communication is not slowed down."""
     return maximum(comm, cover/(1 - share))
 
@@ -43,7 +43,7 @@ def pieces_time(cover: Seconds, comm: Seconds, call: Seconds, share: Ratio, piec
 
 
 @formula(chapter="31-overlapping-communication", source="derived")
-def best_pieces(cover: Seconds, comm: Seconds, call: Seconds, share: Fraction) -> Ratio:
+def best_pieces(cover: Seconds, comm: Seconds, call: Seconds, share: Share) -> Ratio:
     """Number of pieces for which `pieces_time` is least, as a real number; below 1, take one.  A share below 1.
 
     Without contention it is `optimal_buckets`.

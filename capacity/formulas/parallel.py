@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..algebra import maximum
 from ..grammar import formula
-from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Fraction, Group, Ratio,
+from ..units import (Bytes, BytesPerSecond, Count, Flops, FlopsPerByte, FlopsPerSecond, Share, Group, Ratio,
                      Seconds)
 
 
@@ -72,7 +72,7 @@ def accumulated_step_time(forward: Seconds, backward: Seconds, comm: Seconds, bu
 
 
 @formula(chapter="14-data-parallelism-associativity", source="derived")
-def sparse_all_gather_gain(P: Group, kept: Fraction, grad: Bytes, *, index: Bytes = 4) -> Ratio:
+def sparse_all_gather_gain(P: Group, kept: Share, grad: Bytes, *, index: Bytes = 4) -> Ratio:
     """Bytes of a dense all-reduce over those of an all-gather of the kept numbers, each with its index."""
     return 2*grad/(P*kept*(grad + index))
 
@@ -141,7 +141,7 @@ def ring_attention_time(P: Count, block_time: Seconds, hop_time: Seconds) -> Sec
 
 
 @formula(chapter="17-sequence-parallelism-decomposability", source="liu2023")
-def tokens_to_hide_ring(attention_width: Count, kv_width: Count, visible: Fraction, element_bytes: Bytes,
+def tokens_to_hide_ring(attention_width: Count, kv_width: Count, visible: Share, element_bytes: Bytes,
                         peak: FlopsPerSecond, beta: BytesPerSecond, *, multiply_add: Flops = 2) -> Ratio:
     """Tokens per rank above which the ring's messages hide behind the forward arithmetic of attention."""
     return element_bytes*kv_width*peak/(multiply_add*visible*attention_width*beta)

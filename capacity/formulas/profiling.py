@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..algebra import sqrt
 from ..grammar import formula
-from ..units import Count, Flops, FlopsPerSecond, Fraction, Group, Ratio, Seconds
+from ..units import Count, Flops, FlopsPerSecond, Share, Group, Ratio, Seconds
 
 CHAPTER = "32-profiling-distributed-training"
 
@@ -18,7 +18,7 @@ def kernel_utilization(flops: Flops, recompute: Ratio, P: Count, peak: FlopsPerS
 
 
 @formula(chapter=CHAPTER, source="derived")
-def ladder_mfu(kernel_rate: Fraction, recompute: Ratio, arithmetic_share: Fraction, goodput: Fraction) -> Ratio:
+def ladder_mfu(kernel_rate: Share, recompute: Ratio, arithmetic_share: Share, goodput: Share) -> Ratio:
     """Model FLOP utilization as a product: speed of the kernels, useful FLOP, share of the step, share of the wall clock."""
     return kernel_rate*3/(3 + recompute)*arithmetic_share*goodput
 

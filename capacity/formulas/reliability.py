@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..algebra import exp, lambertw, maximum, minimum, sqrt
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, Fraction, PerSecond, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, Share, PerSecond, Ratio, Seconds
 
 
 @formula(chapter="05-economics-of-compute", source="daly2006")
@@ -49,7 +49,7 @@ def training_goodput(interval: Seconds, checkpoint: Seconds, restart: Seconds, m
 
 
 @formula(chapter="26-failures-checkpoints", source="derived")
-def longest_restart(goodput: Fraction, interval: Seconds, checkpoint: Seconds, mtbf: Seconds) -> Seconds:
+def longest_restart(goodput: Share, interval: Seconds, checkpoint: Seconds, mtbf: Seconds) -> Seconds:
     """Longest mean time from a failure to work again that leaves this goodput; 0 where none does."""
     return maximum(0, interval/(goodput*(exp((interval + checkpoint)/mtbf) - 1)) - mtbf)
 

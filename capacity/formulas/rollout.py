@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..algebra import exp, maximum
 from ..grammar import formula
-from ..units import Bytes, BytesPerSecond, Count, FlopsPerSecond, Flops, Fraction, Index, Ratio, Seconds
+from ..units import Bytes, BytesPerSecond, Count, FlopsPerSecond, Flops, Share, Index, Ratio, Seconds
 
 CHAPTER = "36a-rl-post-training"
 
@@ -47,7 +47,7 @@ def pools_step_time(generation_work: Seconds, generators: Count, training_work: 
 
 
 @formula(chapter=CHAPTER, source="derived")
-def generator_share(generation_work: Seconds, training_work: Seconds) -> Fraction:
+def generator_share(generation_work: Seconds, training_work: Seconds) -> Share:
     """Share of the devices that should write, so that neither pool waits for the other."""
     return generation_work/(generation_work + training_work)
 
@@ -72,7 +72,7 @@ def rollout_versions(answer: Ratio, decode_step: Seconds, version_time: Seconds)
 
 
 @formula(chapter=CHAPTER, source="derived")
-def kv_recompute_time(params: Count, resident: Ratio, mfu: Fraction, peak: FlopsPerSecond, *,
+def kv_recompute_time(params: Count, resident: Ratio, mfu: Share, peak: FlopsPerSecond, *,
                       multiply_add: Flops = 2) -> Seconds:
     """Time to compute the kept keys and values anew after a change of weights; attention scores left out."""
     return multiply_add*params*resident/(mfu*peak)
@@ -105,13 +105,13 @@ def scattered_reshard_bytes(params: Count, weight: Bytes, tp: Count, shards: Cou
 
 # samples that age
 @formula(chapter=CHAPTER, source="derived")
-def sequence_ess(log_ratio_sd: Ratio, answer: Ratio) -> Fraction:
+def sequence_ess(log_ratio_sd: Ratio, answer: Ratio) -> Share:
     """Share of the samples that weights of whole rollouts leave, if a token's log-ratios are normal and independent."""
     return exp(-log_ratio_sd**2*answer)
 
 
 @formula(chapter=CHAPTER, source="derived")
-def no_signal_probability(pass_rate: Fraction, rollouts: Count) -> Ratio:
+def no_signal_probability(pass_rate: Share, rollouts: Count) -> Ratio:
     """Probability that all rollouts of a prompt are right or all wrong, so that their rewards say nothing."""
     return pass_rate**rollouts + (1 - pass_rate)**rollouts
 

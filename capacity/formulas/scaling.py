@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from ..algebra import exp, log, sqrt
 from ..grammar import formula
-from ..units import Count, Flops, Fraction, Group, Index, Ratio, Unit
+from ..units import Count, Flops, Share, Group, Index, Ratio, Unit
 
 
 # 07
@@ -132,7 +132,7 @@ def emergence_onset(test_items: Count, answer_tokens: Count) -> Ratio:
 
 
 @formula(chapter="09-phase-transitions", source="derived")
-def accuracy_span(low_accuracy: Fraction, high_accuracy: Fraction, loss_exponent: Ratio) -> Ratio:
+def accuracy_span(low_accuracy: Share, high_accuracy: Share, loss_exponent: Ratio) -> Ratio:
     """Factor of compute that takes exact match from one accuracy to another, for answers of any length."""
     return (log(1/low_accuracy)/log(1/high_accuracy))**(1/loss_exponent)
 
@@ -193,7 +193,7 @@ def smallest_curvature(features: Count, samples: Count) -> Ratio:
 
 
 @formula(chapter="09-phase-transitions", source="levi2023")
-def grokking_delay(curvature: Fraction) -> Ratio:
+def grokking_delay(curvature: Share) -> Ratio:
     """Time from a small training error to the same test error under gradient flow, over the true curvature's."""
     return log(1/curvature)/(2*curvature)
 
