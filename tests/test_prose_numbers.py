@@ -18,7 +18,8 @@ DROP = [
     r"```.*?```", r"`[^`]*`",                                # code
     r"\{\w+\}`[^`]*`", r"\]\([^)]*\)", r"https?://\S+",     # citations and targets of links
     r"^#+ .*$",                                             # headings are titles
-    r"\*\*\d+a?\.\d+\*\*", r"\*\(\d+ minutes, \w+\)\*", r"\d+ min ·+",         # exercise ids, how long they take
+    r"\*\*\d+a?\.\d+\*\*", r"\*\(\d+ minutes, \w+\)\*", r"\d+ min ·+",
+    r"\(by hand, \d+ points?, \d+ minutes\)",             # exercise ids, how long they take
     r"(?i)\b(chapters?|exercises?|parts?|appendix|section|table|figure|fig\.)\s+\d+[a-z]?(\.\d+)?"
     r"((,| and| to|–|-)\s*\d+[a-z]?(\.\d+)?)*",
     r"(?i)arXiv:\S+",

@@ -388,7 +388,7 @@ def test_the_page_shows_the_number_of_the_formula():
     import make_appendices
     page = make_appendices.quick_reference()
     for row in quick.rows():
-        assert f"**{row.shown()}**" in page and make_appendices.in_two_lines(REGISTRY[row.formula].latex) in page
+        assert f"**{row.shown()}**" in page and REGISTRY[row.formula].narrow in page
 
 
 # ---- what is corrected, in the order of quick.CORRECTED

@@ -65,6 +65,9 @@ def changed(source, which, r):
                 for k, child in enumerate(value if isinstance(value, list) else [value]):
                     if not isinstance(child, ast.expr) or id(child) in skip:
                         continue
+                    if isinstance(child, ast.Constant) and isinstance(child.value, bool):
+                        found.append((node, field, k, ast.Constant(not child.value)))
+                        continue
                     if isinstance(child, ast.Constant) and type(child.value) not in (int, float):
                         continue
                     found += [(node, field, k, new) for _, new in module_changes(child)]

@@ -17,6 +17,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure as Canvas
 from matplotlib.font_manager import findfont, get_font
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
 from ..units import show
@@ -116,7 +117,7 @@ def squeezed(fig, alt="", inches=NARROW/96):
         return ""
     left = [ax.yaxis.get_tick_params()["labelleft"] for ax in fig.axes]
     if beside:
-        grid = mpl.gridspec.GridSpec(len(places), 1, figure=fig, hspace=None if fig.get_layout_engine() else .55)
+        grid = mpl.gridspec.GridSpec(len(places), 1, figure=fig, hspace=None if _lays_out(fig) else .55)
         for k, ax in enumerate(fig.axes):
             ax.set_subplotspec(grid[k])
             ax.tick_params(labelleft=True)
@@ -128,6 +129,11 @@ def squeezed(fig, alt="", inches=NARROW/96):
             for ax, place, seen in zip(fig.axes, places, left):
                 ax.set_subplotspec(place)
                 ax.tick_params(labelleft=seen)
+
+
+def _lays_out(fig):
+    """Whether a figure finds its gaps anew; `tight_layout()` leaves an engine behind that does not."""
+    return not isinstance(fig.get_layout_engine(), (type(None), PlaceHolderLayoutEngine))
 
 
 def _sized(fig, alt, inches, tall, points):
