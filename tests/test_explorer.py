@@ -636,6 +636,7 @@ def test_the_address_carries_the_setting(page):
     tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowRight")
     assert tab.evaluate("history.length") == length, "a slider fills the history"
     tab.locator("#ring-and-tree").get_by_label("ranks").press("ArrowLeft")
+    tab.evaluate(DRAWN)
     said = tab.locator("#ring-and-tree .cx-read").inner_text()
     assert fresh(asked) == ([start[0] + 1, *start[1:]], other, [])          # a reader who was sent this address
     assert tab.locator("#ring-and-tree .cx-read").inner_text() == said
