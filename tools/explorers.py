@@ -1,4 +1,5 @@
 """An explorer as a page has it: its committed figure, with axes that rest, the places its sentences point at, and presets."""
+import functools
 import html
 import json
 import math
@@ -90,7 +91,9 @@ def presets(S):
     return out
 
 
-SCOPE = {k: v for k, v in vars(cfunctions).items() if isinstance(v, type)}
+# What a notebook holds has been simplified; sympy would compare all arguments of a maximum once more.
+SCOPE = {k: v for k, v in vars(cfunctions).items() if isinstance(v, type)} | {
+    "Max": functools.partial(sp.Max, evaluate=False), "Min": functools.partial(sp.Min, evaluate=False)}
 
 
 def lively(S, traces):

@@ -387,6 +387,10 @@ def sidebar(app, name):
     return toctree
 
 
+def side_bar(app, name, template, context, doctree):
+    context["toctree"] = sidebar(app, name)
+
+
 def cards(app, name, body):
     """What a formula's card says about its origin becomes links."""
     titles = app.env.titles
@@ -455,7 +459,6 @@ def without_mathjax(context, body):
 
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
-    context["toctree"] = sidebar(app, name)
     body = context.get("body")
     if body:
         without_mathjax(context, body)
@@ -509,7 +512,7 @@ def icons(app, error):
 
 
 def setup(app):
-    register_plugin("pybtex.backends", "plaintext", plaintext.Backend)      # else looked up on the disk for each citation
+    register_plugin("pybtex.backends", "plaintext", plaintext.Backend, force=True)      # else looked up on the disk for each citation
     plain = (nothing, nothing)
     app.add_node(mark, html=(visit_mark, None), latex=(visit_mark_plain, None), text=plain)
     app.add_node(fold, html=(visit_fold, depart_fold), latex=plain, text=plain)
@@ -530,6 +533,7 @@ def setup(app):
     app.add_transform(Folds)
     app.connect("config-inited", pictures)
     app.connect("source-read", read)
+    app.connect("html-page-context", side_bar, priority=400)         # before the theme asks for it
     app.connect("html-page-context", page, priority=900)
     app.connect("build-finished", icons)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
