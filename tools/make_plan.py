@@ -193,7 +193,7 @@ def speed(device, format):
 
 SIZES = dict(memory="memory", bandwidth="bandwidth", **{f"{k}_{f}": "rate" for f in OWN_FORMATS for k in ("peak", "measured")},
              alpha1="time", beta1="bandwidth", alpha2="time", beta2="bandwidth")
-UNITS = {kind: {unit: factor for unit, (of, factor) in specs.UNITS.items() if of == kind} for kind in {*SIZES.values()}}
+UNITS = {kind: {unit: factor for unit, (of, factor) in specs.UNITS.items() if of == kind} for kind in dict.fromkeys(SIZES.values())}
 
 
 def compact(x):
