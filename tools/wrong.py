@@ -7,7 +7,8 @@ heart with a table of what the visible check asks for.
 
 The likeliest: twice the result, a thousand times it, a count that is one more; the result of the first call of the visible check,
 or a table of all of its results; and the solution with one operator, constant or comparison changed. A changed solution
-that gives the solution's results for all arguments of the visible check and of the hidden cases counts as right.
+that gives the solution's results, but for rounding and form, for all arguments of the visible check and of the hidden cases
+counts as right.
 """
 import ast
 import copy
@@ -122,6 +123,14 @@ def results(names, which, calls):
     return out
 
 
+def alike(mine, right):
+    """Whether results are the same but for rounding and form: a list or a range says what a set does."""
+    try:
+        return hidden.close(mine, right, 1e-9)
+    except TypeError:
+        return False
+
+
 def numbers(result):
     """Whether a result is a number or a tuple of them: twice a list is no wrong number."""
     return all(map(hidden.is_number, result)) if isinstance(result, tuple) else hidden.is_number(result)
@@ -159,7 +168,7 @@ def wrong(nb, blocks, most):
                         else:
                             seen = hidden.passes(cell.source, mine)
                             unseen = seen and hidden.passes(f"{cell.source}\n{blocks.get(number, '')}", mine)
-                            if unseen and results(mine, which, calls) == right:
+                            if unseen and alike(results(mine, which, calls), right):
                                 continue            # no other result anywhere: not wrong
                 except TooLong:
                     pass
@@ -187,7 +196,7 @@ def tally(found):
     """{kind of wrong answer: [tried, pass what students see, pass all]}."""
     count = {}
     for _, how, _, seen, unseen in found:
-        row = count.setdefault(re.sub(r" \d", "", how), [0, 0, 0])
+        row = count.setdefault(re.sub(r" \d+", "", how), [0, 0, 0])
         row[:] = row[0] + 1, row[1] + seen, row[2] + unseen
     return count
 
