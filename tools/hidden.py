@@ -39,8 +39,10 @@ CASES, LONGEST, SECONDS = 8, 1200, 4      # cases of an exercise, letters of one
 SEED = re.compile(r"((?:random\.Random|default_rng|Random)\()(\w+)\)")
 LOOSE = [1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 5e-2]
 OPEN = {"3.6": "other plans are right", "3a.7": "any permutation is right", "4.6": "a pattern of sends; others are right",
-        "18.5": "any such probabilities are right", "21.6": "a schedule may free what it kept, or not",
-        "23.8": "orders that take the same time are right", "31.9": "shares near enough to the best are right"}
+        "11.8": "any such rule is right", "18.5": "any such probabilities are right",
+        "21.6": "a schedule may free what it kept, or not", "23.8": "orders that take the same time are right",
+        "28.6": "any such example is right", "31.9": "shares near enough to the best are right",
+        "36a.4": "any such lengths are right"}
 SAME = '''def _same(got, want):
     if want is None or isinstance(want, (bool, str)):
         return bool(got == want)

@@ -28,6 +28,7 @@ from make_exercises import MARKER, REGION, STUB, kind
 from mutants import TooLong, limited, module_changes
 
 COUNTED = "checks", "hidden", "key", "blank", "wrong", "by heart"
+TWIN = {"max": "min", "min": "max"}
 SLOWER, SECONDS = 5, 2                      # how much longer than the right answer a wrong one may take: times, and more
 
 
@@ -58,9 +59,12 @@ def returned(source, which, change):
 
 
 def changed(source, which, r):
-    """The cell with one place of its answers changed, in random order."""
+    """The cell with one place of its answers changed, in random order.
+
+    Where there is no number and no operator: a word for another one, or max for min.
+    """
     tree = ast.parse(source)
-    found = []
+    found, words, twins = [], [], []
     for function in (f for f in tree.body if getattr(f, "name", None) in which):
         skip = {id(n) for f in ast.walk(function) if isinstance(f, (ast.JoinedStr, ast.arguments)) for n in ast.walk(f)}
         for node in ast.walk(function):
@@ -72,9 +76,15 @@ def changed(source, which, r):
                         found.append((node, field, k, ast.Constant(not child.value)))
                         continue
                     if isinstance(child, ast.Constant) and type(child.value) not in (int, float):
+                        if isinstance(child.value, str) and not isinstance(node, ast.Expr):
+                            words.append((node, field, k, child))
                         continue
+                    if isinstance(child, ast.Name) and child.id in TWIN:
+                        twins.append((node, field, k, ast.Name(TWIN[child.id])))
                     found += [(node, field, k, new) for _, new in module_changes(child)]
+    found = found or twins + [(*place, new) for *place, old in words for *_, new in words if new.value != old.value]
     r.shuffle(found)
+    right = ast.unparse(tree)
     for node, field, k, new in found:
         value = getattr(node, field)
         old = value[k] if isinstance(value, list) else value
@@ -82,7 +92,8 @@ def changed(source, which, r):
         put(k, new)
         text = ast.unparse(tree)
         put(k, old)
-        yield text
+        if text != right:                           # 1e23 + 1 is 1e23
+            yield text
 
 
 def tables(source, check, names, which):
@@ -127,7 +138,7 @@ def results(check, names, which):
             try:
                 out.append(hidden.plain(got))
             except TypeError:
-                out.append(got)
+                out.append(repr(got))
             return got
         return heard
     hidden.play(check, names | {name: listen(names[name]) for name in which})
@@ -161,9 +172,8 @@ def wrong(nb, blocks, most):
             r = random.Random(number)
             given = {"twice": lambda t: f"2*({t})", "thousand": lambda t: f"1000*({t})", "one more": lambda t: f"({t}) + 1"}
             began = time.process_time()
-            calls = hidden.recorded(cell.source, dict(names), which)
-            allowed = SECONDS + SLOWER*(time.process_time() - began)
             right = results(cell.source, names, which)
+            allowed = SECONDS + SLOWER*(time.process_time() - began)
             tries = [(how, returned(exercise, which, change)) for how, change in given.items()
                      if all(map(numbers, right)) and (how != "one more" or all(isinstance(x, int) for x in right))]
             tries += tables(exercise, cell.source, names, which).items()
