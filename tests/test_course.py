@@ -114,6 +114,14 @@ def test_seeds_are_changed_where_arguments_cannot_be_written_down():
     assert not without and "random.Random(1000 + seed)" in blocks["1.1"]
 
 
+def test_a_folder_with_something_else_is_not_deleted(tmp_path, monkeypatch):
+    (tmp_path/"grades.csv").write_text("all of them")
+    monkeypatch.setattr(sys, "argv", ["make_course.py", "--pages", "no", str(tmp_path)])
+    with pytest.raises(SystemExit, match="is not empty and not a course"):
+        make_course.main()
+    assert (tmp_path/"grades.csv").exists()
+
+
 def test_hidden_tests_lie_between_nbgraders_marks():
     nb = make_course.with_hidden(solved("n", "assert f(1, 2) == 1"), {"1.1": "assert f(3, 4) == 3"})
     assert nb.cells[4].source.endswith("== 1\n### BEGIN HIDDEN TESTS\nassert f(3, 4) == 3\n### END HIDDEN TESTS")
