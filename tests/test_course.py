@@ -108,6 +108,15 @@ def test_an_open_answer_has_no_hidden_cases():
     assert not blocks and "another right answer" in without["1.1"]
 
 
+def test_a_changed_answer_to_an_open_question_is_right_where_it_passes(monkeypatch):
+    nb = solved("P + 1", "assert f(1., 2) > 2\nassert f(2., 5) > 5")
+    monkeypatch.setitem(hidden.OPEN, "1.1", "any larger number is right")
+    blocks, without, found = wrong.tried(nb, most=20)
+    assert not blocks and without["1.1"] == "any larger number is right"
+    passing = {text for _, how, text, _, unseen in found if unseen and how.startswith("changed")}
+    assert not passing and any(how.startswith("changed") for _, how, *_ in found)
+
+
 def test_seeds_are_changed_where_arguments_cannot_be_written_down():
     blocks, without = hidden.hidden(solved("P(n)", "for seed in range(3):\n    x = random.Random(seed).random()\n"
                                                    "    assert f(x, lambda y: 2*y) == 2*x"))

@@ -6,9 +6,9 @@ The key answers as the solution does, the blank not at all, the wrong student in
 heart with a table of what the visible check asks for.
 
 The likeliest: twice the result, a thousand times it, a count that is one more; the result of the first call of the visible check,
-or a table of all of its results; and the solution with one operator, constant or comparison changed. A changed solution
+or a table of all of its results; and the solution with one operator, number, comparison, word or truth value changed. One
 that gives the solution's results, to four digits and in whatever form, in the visible check, and passes the hidden tests, counts
-as right.
+as right; so does one that passes where more than one answer is right (hidden.OPEN says why).
 """
 import ast
 import copy
@@ -177,8 +177,7 @@ def wrong(nb, blocks, most):
             tries = [(how, returned(exercise, which, change)) for how, change in given.items()
                      if all(map(numbers, right)) and (how != "one more" or all(isinstance(x, int) for x in right))]
             tries += tables(exercise, cell.source, names, which).items()
-            if number not in hidden.OPEN:       # else a changed solution may be right
-                tries += [(f"changed {i}", text) for i, text in zip(range(1, most + 1), changed(exercise, which, r))]
+            tries += [(f"changed {i}", text) for i, text in zip(range(1, most + 1), changed(exercise, which, r))]
             for how, text in tries:
                 mine, seen, unseen = dict(before), False, False
                 try:
@@ -190,8 +189,9 @@ def wrong(nb, blocks, most):
                         else:
                             seen = hidden.passes(cell.source, mine)
                             unseen = seen and hidden.passes(f"{cell.source}\n{blocks.get(number, '')}", mine)
-                            if unseen and alike(results(cell.source, mine, which), right):
-                                continue            # no other result anywhere: not wrong
+                            if unseen and (how.startswith("changed") and number in hidden.OPEN
+                                           or alike(results(cell.source, mine, which), right)):
+                                continue            # another right answer, or no other result anywhere: not wrong
                 except TooLong:
                     pass
                 found.append((number, how, text, seen, unseen))
