@@ -1,5 +1,6 @@
 """What tools/make_course.py hands to nbgrader; nbgrader itself grades it in `make course`, and one chapter of it here where it is installed."""
 import os
+import random
 import re
 import subprocess
 import sys
@@ -50,6 +51,37 @@ def test_who_knows_the_visible_numbers_by_heart_fails_the_hidden_ones():
     assert passing["table"] == (True, False) and not any(unseen for _, unseen in passing.values())
 
 
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda p: p.stem)
+def test_every_answer_can_be_changed(path):
+    """Else nothing says that its check can fail: a sheet of True and False had no wrong answer once."""
+    cells = {number: c.source for c in nbformat.read(path, 4).cells for what, number in [make_exercises.kind(c)] if what == "exercise"}
+    assert cells
+    for number, source in cells.items():
+        assert next(wrong.changed(source, hidden.answers(source), random.Random(0)), None), f"{number} has no wrong answer"
+
+
+def test_a_sheet_of_claims_has_a_wrong_answer_for_each():
+    nb = solved('{"a": True, "b": False}', "said = f(1, 2)\nassert said['a'] and not said['b']")
+    _, _, found = wrong.tried(nb)
+    assert [(how, seen) for _, how, _, seen, _ in found if how != "table"] == [("changed 1", False), ("changed 2", False)]
+
+
+def test_a_set_of_words_has_wrong_answers():
+    cells = {*wrong.changed('def f():\n    """Words."""\n    return {"b", "d"}', ["f"], random.Random(0))}
+    assert cells == {f'def f():\n    """Words."""\n    return {{{x!r}, {x!r}}}' for x in "bd"}
+
+
+def test_the_same_answer_in_another_form_is_not_wrong():
+    assert wrong.alike([range(3), 2.00001], [{0, 1, 2}, 2.]) and not wrong.alike([100_001], [100_000])
+    nb = solved("{0, P - 1}", "for P in (3, 4, 9):\n    assert set(f(0, P)) == {0, P - 1}")
+    blocks, without, found = wrong.tried(nb, most=20)
+    assert not without and "set(got) == want" in blocks["1.1"] and not any(unseen for *_, unseen in found)
+    with_list = nb.cells[3].source.replace("{0, P - 1}", "[0, P - 1]")
+    names = {}
+    hidden.play(with_list, names)
+    assert hidden.passes(f"{nb.cells[4].source}\n{blocks['1.1']}", names)
+
+
 def test_the_wrong_student_errs_in_another_way_each_time():
     found = [(n, how, f"{n} {how}", True, how == "changed 1") for n in ("1.1", "1.2") for how in ("twice", "changed 1")]
     assert wrong.student(found) == {"1.1": "1.1 twice", "1.2": "1.2 changed 1"}
@@ -76,10 +108,27 @@ def test_an_open_answer_has_no_hidden_cases():
     assert not blocks and "another right answer" in without["1.1"]
 
 
+def test_a_changed_answer_to_an_open_question_is_right_where_it_passes(monkeypatch):
+    nb = solved("P + 1", "assert f(1., 2) > 2\nassert f(2., 5) > 5")
+    monkeypatch.setitem(hidden.OPEN, "1.1", "any larger number is right")
+    blocks, without, found = wrong.tried(nb, most=20)
+    assert not blocks and without["1.1"] == "any larger number is right"
+    passing = {text for _, how, text, _, unseen in found if unseen and how.startswith("changed")}
+    assert not passing and any(how.startswith("changed") for _, how, *_ in found)
+
+
 def test_seeds_are_changed_where_arguments_cannot_be_written_down():
     blocks, without = hidden.hidden(solved("P(n)", "for seed in range(3):\n    x = random.Random(seed).random()\n"
                                                    "    assert f(x, lambda y: 2*y) == 2*x"))
     assert not without and "random.Random(1000 + seed)" in blocks["1.1"]
+
+
+def test_a_folder_with_something_else_is_not_deleted(tmp_path, monkeypatch):
+    (tmp_path/"grades.csv").write_text("all of them")
+    monkeypatch.setattr(sys, "argv", ["make_course.py", "--pages", "no", str(tmp_path)])
+    with pytest.raises(SystemExit, match="is not empty and not a course"):
+        make_course.main()
+    assert (tmp_path/"grades.csv").exists()
 
 
 def test_hidden_tests_lie_between_nbgraders_marks():

@@ -20,7 +20,7 @@ def blocks(page, language="python"):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT/page).read_text(), re.S)
 
 
-README = {f"{page} {k}": text for page in ("README.md", "SKILL.md", "questions.md")
+README = {f"{page} {k}": text for page in ("README.md", "SKILL.md", "questions.md", "teach.md")
           for k, text in enumerate(blocks(page), 1)}
 README["capacity"] = re.sub(r"^    ", "", "\n".join(re.findall("^    .*", capacity.__doc__, re.M)), flags=re.M)
 

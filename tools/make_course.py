@@ -131,6 +131,8 @@ def main():
     parser.add_argument("--pages", choices=["yes", "no"], default="yes", help="build the site, too")
     args = parser.parse_args()
     out = args.out.resolve()
+    if out.exists() and not (out/"wrong_answers.txt").exists() and any(out.iterdir()):
+        raise SystemExit(f"{out} is not empty and not a course that this program wrote: it would be deleted. Name a new folder")
     for old in (out, ROOT/"build"):             # what setuptools left there would get into the wheel
         shutil.rmtree(old, ignore_errors=True)
     shutil.copytree(ROOT/"tools/course/release", out/"release")
