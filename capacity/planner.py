@@ -626,8 +626,10 @@ def _why(job, sizes, found):
     if not any(f.legal for f in found):
         return _illegal(job, sizes[-1])
     if any(f.fits for f in found):
+        failing = job.objective == "goodput"
+        free = replace(job, most=math.inf, objective="goodput" if failing else "time")
         said = (f"No layout is fast enough: a step may take {show(job.most, 's')}, and the fastest that fits takes "
-                f"{show(min(c.score for n in sizes for c in replace(job, most=math.inf, objective='time').search(n).best), 's')}.")
+                f"{show(min(c.score for n in sizes for c in free.search(n).best), 's')}{', failures counted' if failing else ''}.")
         return (said, *_helps(_more_devices(job, sizes[-1])))
     least = min((replace(job, keep=1).search(n, least=True) for n, f in zip(sizes, found) if f.legal), key=lambda f: f.least)
     legal = sum(f.legal for f in found)

@@ -336,6 +336,22 @@ def test_a_deadline_leaves_out_the_late():
     assert plan(SMALL, machine, 512, 8192, tokens=1e12, deadline=0.5*free.best.time*steps, devices=256)
 
 
+def test_a_deadline_counts_failures_where_goodput_does():
+    """Between the time of the best and its time with failures: late for one objective, in time for the other two."""
+    machine, steps = cluster("dgx-h100", 64), 1e12/(512*8192)
+    kw = dict(tokens=1e12, failures=Failures(mtbf=50*hour, checkpoint=60))
+    best = plan(SMALL, machine, 512, 8192, objective="goodput", **kw).best
+    assert best.score > 1.3*best.time
+    late = plan(SMALL, machine, 512, 8192, objective="goodput", deadline=0.99*best.score*steps, **kw)
+    assert late.why[0] == (f"No layout is fast enough: a step may take {show(0.99*best.score, 's')}, and the fastest that fits takes "
+                           f"{show(best.score, 's')}, failures counted.")
+    assert plan(SMALL, machine, 512, 8192, objective="goodput", deadline=1.01*best.score*steps, **kw).best == best
+    for objective in "time", "cost":
+        assert plan(SMALL, machine, 512, 8192, objective=objective, deadline=1.01*best.time*steps, **kw).best.layout == best.layout
+        late = plan(SMALL, machine, 512, 8192, objective=objective, deadline=0.99*best.time*steps, **kw)
+        assert f"and the fastest that fits takes {show(best.time, 's')}." in late.why[0]
+
+
 def test_elasticities_say_what_to_measure_first():
     found = plan(LARGE, cluster("dgx-h100", 1024), "4M", 8192, zero=1).elasticities()
     assert next(iter(found)) == "matrix products" and found["matrix products"] < -0.7
