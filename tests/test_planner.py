@@ -459,6 +459,8 @@ def test_a_batch_that_does_not_divide_is_told_which_does():
 def test_a_degree_that_is_none_is_named():
     words = said(plan(LARGE, cluster("dgx-h100", 64), 64, 8192, tp=7))
     assert "tp = 7 does not divide devices = 64." in words and "leave tp free" in words
+    words = said(plan(LARGE, cluster("dgx-h100", 64), 64, 8192, ep=8))
+    assert "For one: ep = 8, and there are no experts." in words and "leave ep free" in words
     words = said(plan(LARGE, cluster("dgx-h100", 16), 64, 8192, tp=8, pp=4))
     assert "is 32, and the cluster has 16 devices" in words
 
