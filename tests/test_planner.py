@@ -159,8 +159,9 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
     share = []
     for seed in range(10*decade, 10*decade + 10):
         (shape, machine, batch, seq_len), limits = problem(seed)
-        every = plan(shape, machine, batch, seq_len, prune=False, **limits)
-        pruned = plan(shape, machine, batch, seq_len, prune=True, **limits)
+        keep = (1, 10, 300)[seed % 3]
+        every = plan(shape, machine, batch, seq_len, keep=keep, prune=False, **limits)
+        pruned = plan(shape, machine, batch, seq_len, keep=keep, prune=True, **limits)
         assert every.candidates == pruned.candidates and every.front == pruned.front and every.legal == pruned.legal
         assert pruned.priced <= every.priced == every.legal
         share.append(pruned.priced/every.legal if every.legal else 1)
@@ -175,7 +176,7 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
         for c in every.candidates + every.front:
             assert c.layout.check(shape, machine, seq_len) == ()
             assert c.memory <= 0.9*machine.device.memory
-        times = np.sort(fitting[:, 0])[:10]
+        times = np.sort(fitting[:, 0])[:keep]
         assert np.allclose([c.time for c in every.candidates], times, rtol=1e-12, atol=0)
         front = np.array([(c.time, c.memory, c.blast) for c in every.front])
         low = front*(1 - 1e-12)                                     # two layouts may take equal time but for rounding
@@ -186,7 +187,7 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
         for a in low:
             beaten |= np.all(a <= fitting, 1)
         assert beaten.all(), "and something of the front is as good as each layout"
-    assert np.mean(share) < 0.5, "most need no price"
+    assert np.mean(share) < 0.6, "most need no price"
 
 
 def test_a_candidate_is_priced_as_by_hand():
@@ -334,6 +335,7 @@ def test_a_deadline_leaves_out_the_late():
     late = plan(SMALL, machine, 512, 8192, tokens=1e12, deadline=0.5*free.best.time*steps)
     assert not late and "No layout is fast enough: a step may take" in late.why[0] and "use 256 devices" in late.why[1]
     assert plan(SMALL, machine, 512, 8192, tokens=1e12, deadline=0.5*free.best.time*steps, devices=256)
+    assert plan(SMALL, machine, 512, 8192, tokens=1, deadline=1).best == free.best, "a part of a step"
 
 
 def test_a_deadline_counts_failures_where_goodput_does():
