@@ -11,7 +11,7 @@ import pytest
 
 from capacity import GB, Layout, accelerators, cluster, estimate, hour, memory, model, show
 from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, broken, divisors, layouts, letters
-from capacity.planner import CONSTANTS, Failures, plan, sequences
+from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, plan, sequences
 from capacity.tape import Namespace, inputs
 
 SMALL, LARGE = model("llama3-8b"), model("llama3-70b")
@@ -301,8 +301,16 @@ def test_several_numbers_of_devices_share_one_front():
     assert all(any(all(x <= y for x, y in zip(a, b)) for a in points) for b in every)
 
 
+def test_numbers_of_devices_have_no_order():
+    """Reasons are about the largest: it would fit 16 if all of their memory were filled, and 8 not even so."""
+    one, other = (plan(LARGE, cluster("dgx-h100", 16), 64, 8192, devices=sizes) for sizes in ((8, 16), (16, 8)))
+    assert one.why == other.why and "fill all of the memory" in " ".join(one.why) and one.legal == other.legal
+
+
 def test_goodput_counts_failures():
     rare, often = Failures(mtbf=50_000*hour, checkpoint=30), Failures(mtbf=5*hour, checkpoint=30)
+    assert LLAMA3_MTBF/16_384 == pytest.approx(3.09*hour, rel=2e-3), "a failure of Llama 3's cluster"
+    assert Failures(mtbf=0.5, checkpoint=0.1) and rare.restart == 300
     assert 1 < rare.slowdown(64) < 1.02 and often.slowdown(64) > 1.2
     machine = cluster("dgx-h100", 64)
     time, good, bad = (plan(SMALL, machine, 64, 8192, devices=(8, 64), **kw) for kw in (
