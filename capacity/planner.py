@@ -258,7 +258,7 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     candidates = sorted(itertools.chain(*(f.best for f in found)), key=lambda c: (c.score, c.memory))[:keep]
     front = _front(list(itertools.chain(*(f.front for f in found))))
     why = notes if candidates or not sizes else _why(job, sizes, found) + notes
-    return Plan(model=padded, batch=job.batch, seq_len=seq_len, objective=objective, candidates=tuple(candidates),
+    return Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
                 front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
                 fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
 

@@ -279,6 +279,13 @@ def test_names_are_not_the_things():
         plan(SMALL, cluster("dgx-h100", 16), 64, "8k")
 
 
+def test_a_length_may_be_a_float_and_is_said_as_a_whole_number():
+    machine, words = cluster("dgx-h100", 64), "1000 tokens do not cut into 2*cp = 32 equal parts"
+    one, other = (plan(SMALL, machine, 64, length, cp=(1, 2)) for length in (8192, 8192.0))
+    assert one.sentence() == other.sentence() and one.to_dict()["candidates"] == other.to_dict()["candidates"]
+    assert all(words in said(plan(SMALL, machine, 64, length, cp=16)) for length in (1000, 1000.0))
+
+
 def test_limits_and_options_hold():
     found = plan(SMALL, cluster("dgx-h100", 64), 128, 8192, tp=(2, 4), zero=1, recompute=(0, 1), sequence_parallel=True, cp=1)
     assert {c.layout.tp for c in found.front} <= {2, 4} and {c.layout.zero for c in found.front} == {1}
