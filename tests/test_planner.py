@@ -190,6 +190,14 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
     assert np.mean(share) < 0.6, "most need no price"
 
 
+def test_the_few_that_are_kept_are_the_first_of_many():
+    job = LARGE, cluster("dgx-h100", 256), 512, 8192
+    many = plan(*job, keep=1000).candidates
+    assert len(many) == 1000 and [c.time for c in many] == sorted(c.time for c in many)
+    for keep in 1, 2, 7, 50, 300:
+        assert plan(*job, keep=keep).candidates == many[:keep]
+
+
 def test_a_candidate_is_priced_as_by_hand():
     """The tape's numbers are `estimate`'s and `memory`'s, of numbers, to 1e-12."""
     for shape, machine, batch in ((LARGE, cluster("dgx-h100", 256), 512), (model("gpt3-175b"), cluster("dgx-a100", 1120), 1120)):
