@@ -4,6 +4,7 @@ import json
 import math
 import random
 import re
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -272,7 +273,8 @@ def test_a_bad_batch_is_refused(batch, words):
     (dict(share=0), "share = 0; allowed: above 0"), (dict(tp=()), r"tp = \(\); allowed"), (dict(tp="8"), "tp = .*allowed: a number"),
     (dict(objective="goodput"), "failures = None; allowed for goodput"), (dict(options=dict(formt="fp8")), "close matches: format"),
     (dict(deadline=1e6), "deadline = 1000000.0 without tokens"), (dict(recompute=2), "recompute = .2,.; allowed: shares from 0 to 1"),
-    (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "whole nodes of 8")])
+    (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"),
+    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "whole nodes of 8")])
 def test_a_bad_argument_is_named(change, words):
     with pytest.raises(ValueError, match=words):
         plan(SMALL, cluster("dgx-h100", 16), 64, 4096, **change)
@@ -522,9 +524,10 @@ def test_a_plan_displays_and_exports():
 
 
 def test_progress_is_told():
-    seen = []
-    plan(LARGE, cluster("dgx-h100", 256), 512, 8192, progress=lambda done, of: seen.append((done, of)))
+    seen, start = [], time.process_time()
+    found = plan(LARGE, cluster("dgx-h100", 256), 512, 8192, progress=lambda done, of: seen.append((done, of)))
     assert seen == sorted(seen) and seen[-1][0] == seen[-1][1]
+    assert 0 < found.seconds <= time.process_time() - start, "its own, not of all that the process did before"
 
 
 def test_speed():
