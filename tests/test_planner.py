@@ -296,6 +296,13 @@ def test_a_length_may_be_a_float_and_is_said_as_a_whole_number():
     assert all(words in said(plan(SMALL, machine, 64, length, cp=16)) for length in (1000, 1000.0))
 
 
+def test_limits_hold_at_both_ends_of_their_range():
+    for name, ends in dict(zero=(0, 3), recompute=(0, 1), sequence_parallel=(False, True), tp=(1,)).items():
+        for end in ends:
+            found = plan(SMALL, cluster("dgx-h100", 64), 128, 4096, **{name: end})
+            assert {getattr(c.layout, name) for c in found.candidates + found.front} == {end}, name
+
+
 def test_limits_and_options_hold():
     found = plan(SMALL, cluster("dgx-h100", 64), 128, 8192, tp=(2, 4), zero=1, recompute=(0, 1), sequence_parallel=True, cp=1)
     assert {c.layout.tp for c in found.front} <= {2, 4} and {c.layout.zero for c in found.front} == {1}
