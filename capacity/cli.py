@@ -192,6 +192,9 @@ def _plan(args):
                             restart=quantity(args.restart, second, "restart"))
     elif objective == "goodput":
         raise ValueError("--objective goodput needs --mtbf, the time between failures of one device, such as 5years")
+    forms = [f"--{name}" for name in ("json", "csv", "emit") if getattr(args, name)]
+    if len(forms) > 1:
+        raise ValueError(f"{' and '.join(forms)}; allowed: one of them")
     if args.top < 1:
         raise ValueError(f"top = {args.top}; allowed: at least 1")
     progress = _Progress()

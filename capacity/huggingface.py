@@ -141,8 +141,10 @@ def model_from_config(config, name=""):
         where = Path(config)/"config.json" if Path(config).is_dir() else Path(config)
         try:
             config = json.loads(Path(where).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{where}: {getattr(error, 'strerror', None) or error}") from None
+        except OSError as error:
+            raise ValueError(f"{where}: {error.strerror}") from None
+        except ValueError as error:
+            raise ValueError(f"{where}: no JSON: {error}") from None
         if not isinstance(config, Mapping):
             raise ValueError(f"{where}: allowed: the fields of a model, as config.json has them")
     notes = []

@@ -118,7 +118,8 @@ def layouts(q, limits=None, tally=None, rules=RULES):
             options = np.array([k for k in options if name not in limits or k in limits[name]], np.int64)
             if tally is not None and not len(options):
                 asked_for = " or ".join(map(str, limits[name]))
-                tally[name] = size, (f"{name} = {asked_for} {'does not divide' if how == 'divisors' else 'is above'} {of} = {known[of]}.")
+                missed = f" {'does not divide' if how == 'divisors' else 'is above'} {of} = {known[of]}."
+                tally[name] = size, f"{name} = {asked_for}" + (missed if known[of] else f", and there are no {of}.")
             found = {k: np.repeat(x, len(options)) for k, x in found.items()} | {name: np.tile(options, size)}
             keep = np.ones(size*len(options), bool)
         bound = SimpleNamespace(**known, **found)

@@ -258,7 +258,7 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     candidates = sorted(itertools.chain(*(f.best for f in found)), key=lambda c: (c.score, c.memory))[:keep]
     front = _front(list(itertools.chain(*(f.front for f in found))))
     why = notes if candidates or not sizes else _why(job, sizes, found) + notes
-    return Plan(model=padded, batch=job.batch, seq_len=seq_len, objective=objective, candidates=tuple(candidates),
+    return Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
                 front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
                 fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
 
@@ -626,12 +626,15 @@ def _why(job, sizes, found):
     if not any(f.legal for f in found):
         return _illegal(job, sizes[-1])
     if any(f.fits for f in found):
+        failing = job.objective == "goodput"
+        free = replace(job, most=math.inf, objective="goodput" if failing else "time")
         said = (f"No layout is fast enough: a step may take {show(job.most, 's')}, and the fastest that fits takes "
-                f"{show(min(c.score for n in sizes for c in replace(job, most=math.inf, objective='time').search(n).best), 's')}.")
+                f"{show(min(c.score for n in sizes for c in free.search(n).best), 's')}{', failures counted' if failing else ''}.")
         return (said, *_helps(_more_devices(job, sizes[-1])))
     least = min((replace(job, keep=1).search(n, least=True) for n, f in zip(sizes, found) if f.legal), key=lambda f: f.least)
-    said = (f"No layout fits: the smallest of {sum(f.legal for f in found):,} legal ones needs {show(least.least, 'B')} per device, and "
-            f"{job.share:.0%} of {show(job.cluster.device.memory, 'B')} may be filled.")
+    legal = sum(f.legal for f in found)
+    said = (f"No layout fits: the {f'smallest of {legal:,} legal ones' if legal > 1 else 'only legal one'} needs "
+            f"{show(least.least, 'B')} per device, and {job.share:.0%} of {show(job.cluster.device.memory, 'B')} may be filled.")
     return (said, *_helps(itertools.chain(_freed(job, sizes[-1]), _more_devices(job, sizes[-1]), _larger_device(job, sizes[-1]))))
 
 
@@ -690,13 +693,13 @@ def _illegal(job, devices):
     tally = {}
     layouts(job.letters(devices, job.padded(devices)), job.limits, tally)
     alone = [name for name in tally if count(rules=[rule for rule in RULES if rule.name != name])]
-    said = [f"No layout of {devices:,} devices and {job.batch:,} sequences is legal."]
+    said = [f"No layout of {devices:,} devices and {job.batch:,} sequence{'s' if job.batch > 1 else ''} is legal."]
     off = [name for name in ("tp", "pp", "cp", "dp") if name in job.limits and all(devices % k for k in job.limits[name])]
     said += ([f"For one: {name} = {' or '.join(map(str, job.limits[name]))} does not divide devices = {devices}." for name in off]
              or [f"For one: {tally[name][1]}" for name in alone or list(tally)[-1:]])
     free = [name for name in job.limits if count(limits={k: v for k, v in job.limits.items() if k != name})]
     said += [f"It works if you leave {name} free." for name in free]
-    near = (n for k in range(1, 1 + min(job.batch, 512)) for n in (job.batch + k, job.batch - k) if n > 0)
+    near = (n for k in range(1, 513) for n in (job.batch + k, job.batch - k) if n > 0)
     if "batch" in alone or "interleave" in alone:
         said += [f"It works if you take a batch of {n:,} sequences." for n in itertools.islice((n for n in near if count(batch=n)), 1)]
     fewer = range(devices - job.cluster.node, 0, -job.cluster.node)

@@ -266,6 +266,7 @@ def test_what_is_no_trace(say, monkeypatch, line, words):
     ("compute ring_all_reduce_time n=1GB n=2GB P=8 link=ndr", "n = '2GB', and before it '1GB'; allowed: one value"),
     ("compute ring_all_reduce_time n=1e400 P=8 link=ndr", "n = '1e400'; allowed: a number, or one with a unit such as GB"),
     (f"plan {JOB} --tpp 8", "capacity plan: there is no option --tpp; close matches: --tp"),
+    (f"plan {JOB} --json --emit megatron", "--json and --emit; allowed: one of them"),
     (f"plan {JOB} --top 0", "top = 0; allowed: at least 1"), (f"plan {JOB} --batch 0", "batch = '0'; allowed: a whole number of sequences, at least 1"),
     (f"plan {JOB} --objective cost --mtbf 5y", "--objective cost counts no failures; allowed with --mtbf: goodput"),
     (f"plan {JOB} --objective time --mtbf 5y", "--objective time counts no failures; allowed with --mtbf: goodput"),

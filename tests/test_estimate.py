@@ -424,6 +424,9 @@ def test_products_of_experts_hide_the_host():
     assert more[0].routing > 0 == more[1].routing and more[0].experts == pytest.approx(more[1].experts), "twice the tokens at a time"
     again = mixture(replace(lay, recompute=1), constants={"routing": 1.5*products})
     assert again.routing == pytest.approx(1/6*products*58*32/8), "products done again hide it, too"
+    pairs = Layout(batch=2048, dp=32, tp=2, pp=8, ep=32)
+    products = mixture(pairs).experts/(58*64/8)
+    assert mixture(pairs, constants={"routing": 1.5*products}).routing == pytest.approx(products/2*58*64/8), "a rank's own products"
 
 
 def test_the_host_is_the_same_for_numbers_arrays_and_symbols():

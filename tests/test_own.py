@@ -98,9 +98,9 @@ def test_a_file_a_folder_and_what_is_none(tmp_path, capsys):
     assert model_from_config(other).name == "shape" and model_from_config(LLAMA).name == "llama"
     path.write_text(json.dumps(LLAMA | dict(_name_or_path="meta/Llama", num_hidden_layers=1)))
     assert model_from_config(path).name == "Llama" and model_from_config(path).layers == 1
-    for text in "{", "[]":
+    for text, words in ("{", "no JSON: "), ("[]", "allowed: the fields of a model"):
         path.write_text(text)
-        with pytest.raises(ValueError, match="config.json: "):
+        with pytest.raises(ValueError, match=f"config.json: {words}"):
             model_from_config(path)
     assert main(f"plan {tmp_path}/none.json --cluster dgx-h100:64 --batch 64 --seq 8192".split()) == 2
     assert ": No such file or directory\n" in capsys.readouterr().err
