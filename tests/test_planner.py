@@ -522,6 +522,9 @@ def test_a_plan_displays_and_exports():
     rows = found.to_csv().splitlines()
     assert len(rows) == 1 + len(found.candidates) and rows[0].startswith("tp,pp,cp,dp,ep,chunks")
     assert len(found.to_csv("front").splitlines()) == 1 + len(found.front)
+    named = [str(c) for c in found.candidates + found.front]
+    assert not any(re.search(r" 1\b", x) for x in named), "a degree of one is not said"
+    assert str(plan(SMALL, cluster("dgx-h100", 8), 8, 8192, keep=1, dp=8, zero=3).best) == "dp 8"
     assert plan(SMALL, cluster("dgx-h100", 16), 64, 8192, keep=1).to_csv().splitlines() == rows[:2]
     with pytest.raises(ValueError, match="of = 'all'"):
         found.to_csv("all")
