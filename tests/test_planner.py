@@ -156,7 +156,7 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
 
     In handfuls of rows, or what is known of the first would never leave out any of the rest: the problems are small.
     """
-    monkeypatch.setattr("capacity.planner.ROWS", 8)
+    monkeypatch.setattr("capacity.planner.ROWS", 16)
     share = []
     for seed in range(10*decade, 10*decade + 10):
         (shape, machine, batch, seq_len), limits = problem(seed)
@@ -188,7 +188,7 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
         for a in low:
             beaten |= np.all(a <= fitting, 1)
         assert beaten.all(), "and something of the front is as good as each layout"
-    assert np.mean(share) < 0.6, "most need no price"
+    assert np.mean(share) < 0.65, "most need no price"
 
 
 def test_the_few_that_are_kept_are_the_first_of_many():
@@ -334,7 +334,9 @@ def test_numbers_of_devices_have_no_order():
 def test_goodput_counts_failures():
     rare, often = Failures(mtbf=50_000*hour, checkpoint=30), Failures(mtbf=5*hour, checkpoint=30)
     assert 54*day/(LLAMA3_MTBF/16_384) == pytest.approx(419), "unexpected interruptions of Llama 3's cluster in 54 days"
-    assert Failures(mtbf=0.5, checkpoint=0.1) and rare.restart == 300
+    assert Failures(mtbf=0.5, checkpoint=0.1, restart=0) and rare.restart == 300
+    with pytest.raises(ValueError, match="restart = -1"):
+        Failures(mtbf=1, checkpoint=1, restart=-1)
     assert 1 < rare.slowdown(64) < 1.02 and often.slowdown(64) > 1.2
     machine = cluster("dgx-h100", 64)
     time, good, bad = (plan(SMALL, machine, 64, 8192, devices=(8, 64), **kw) for kw in (
@@ -520,6 +522,9 @@ def test_a_plan_displays_and_exports():
     rows = found.to_csv().splitlines()
     assert len(rows) == 1 + len(found.candidates) and rows[0].startswith("tp,pp,cp,dp,ep,chunks")
     assert len(found.to_csv("front").splitlines()) == 1 + len(found.front)
+    named = [str(c) for c in found.candidates + found.front]
+    assert not any(re.search(r" 1\b", x) for x in named), "a degree of one is not said"
+    assert str(plan(SMALL, cluster("dgx-h100", 8), 8, 8192, keep=1, dp=8, zero=3).best) == "dp 8"
     assert plan(SMALL, cluster("dgx-h100", 16), 64, 8192, keep=1).to_csv().splitlines() == rows[:2]
     with pytest.raises(ValueError, match="of = 'all'"):
         found.to_csv("all")
