@@ -135,6 +135,8 @@ def results(check, names, which):
                 out.append(type(error).__name__)
                 raise
             got = [*got] if isinstance(got, Iterator) else got
+            if callable(got):                   # what a function gives that was returned
+                return listen(got)
             try:
                 out.append(hidden.plain(got))
             except TypeError:
