@@ -34,7 +34,7 @@ _HOME = {
     "stack": ["Stack"],
     "placement": ["Placement"],
     "footprint": ["Footprint", "Kernels", "Policy", "Saved", "activation_table", "kernels", "memory", "policies"],
-    "step": ["Step", "estimate"],
+    "step": ["Step", "estimate", "matmul_share"],
     "runs": ["MemoryRun", "PublishedRun", "memory_runs", "published_rows", "published_runs",
              "refused_rows", "scaling_runs", "overtrained_runs", "mixtral_runs",
              "unseen_runs"],

@@ -432,6 +432,7 @@ from .runs import unseen_runs as unseen_runs
 from .stack import Stack as Stack
 from .step import Step as Step
 from .step import estimate as estimate
+from .step import matmul_share as matmul_share
 from .transformer import Experts as Experts
 from .transformer import Latent as Latent
 from .transformer import Transformer as Transformer

@@ -6,6 +6,7 @@
     capacity show h100-sxm
     capacity compute ring_all_reduce_time n=1GB P=64 link=ndr
     capacity fit-link all_reduce.log
+    capacity fit-matmul 9.8s llama3-70b --cluster dgx-h100:512 --batch 512 --seq 8192 --tp 8 --pp 4
     capacity trace rank0.json rank1.json.gz
 
 A model is a name, or the path of a config.json; a cluster a name, or the path of a TOML file in the form of
@@ -33,7 +34,7 @@ from .huggingface import model_from_config
 from .launch import DIALECTS, launch_options
 from .layout import Layout
 from .planner import OBJECTIVES, Failures, plan, said, sequences
-from .step import estimate
+from .step import estimate, matmul_share
 from .transformer import Transformer, models
 from .units import Unit, byte, dollar, flop, second, show
 from .witness import trace
@@ -122,10 +123,14 @@ def _count(text, name):
 
 def _share(args):
     """The share of a device's memory that may be filled: "0.9" or "90%"."""
-    share = quantity(args.share, Unit(most=1), "share")
-    if not 0 < share <= 1:
-        raise ValueError(f"share = {args.share}; allowed: above 0 and at most 1")
-    return share
+    return _part(args.share, "share")
+
+
+def _part(text, name):
+    part = quantity(text, Unit(most=1), name)
+    if not 0 < part <= 1:
+        raise ValueError(f"{name} = {text}; allowed: above 0 and at most 1")
+    return part
 
 
 def _numbers(text, name):
@@ -255,7 +260,8 @@ def _sensitive(found):
 
 
 def _options(args):
-    return {name: value for name in ("format", "kernels") if (value := getattr(args, name))}
+    chosen = {name: value for name in ("format", "kernels") if (value := getattr(args, name))}
+    return chosen | ({"matmul": _part(args.matmul, "matmul")} if getattr(args, "matmul", None) else {})
 
 
 def _layout(args):
@@ -399,6 +405,20 @@ def _compute(args):
     return 0
 
 
+def _fit_matmul(args):
+    model, cluster, layout, seq = _layout(args)
+    seconds = quantity(args.seconds, second, "seconds")
+    share = matmul_share(model, cluster, layout, seq, seconds, **_options(args))
+    usual = estimate(model, cluster, layout, seq, **_options(args))
+    if args.json:
+        print(json.dumps(dict(matmul=share, seconds=seconds, estimate=usual.time)))
+        return 0
+    low, high = usual.interval()
+    print(wrapped(f"Products at {share:.1%} of the matmul ceiling make this step {show(seconds, 's')} long: --matmul {share:.4f}. "
+                  f"With those of the published runs it takes {show(usual.time, 's')} ({show(low, 's')} to {show(high, 's')})."))
+    return 0
+
+
 def _fit_link(args):
     try:
         text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8", errors="replace")
@@ -532,10 +552,15 @@ def parser():
     sub.add_argument("--restart", default="300s", help="time to restart (300s)")
     job(command("estimate", _estimate, "Price one layout; dp is what the other degrees leave."), many=False)
     job(command("fits", _fits, "Say whether a layout fits, or without one whether any does; exit status 1 if not."), many=False)
+    for sub in commands.choices.values():
+        sub.add_argument("--matmul", metavar="SHARE", help="of the device's matmul ceiling, as `capacity fit-matmul` finds it")
     command("show", _show, "Show a device, link, cluster, model or formula.").add_argument("name", nargs="?")
     sub = command("compute", _compute, "Evaluate a formula, with units.")
     sub.add_argument("formula")
     sub.add_argument("arguments", nargs="*", metavar="NAME=VALUE", help="n=1GB P=64 link=ndr")
+    sub = command("fit-matmul", _fit_matmul, "Find the share of the matmul ceiling that a measured step of a layout reaches.")
+    sub.add_argument("seconds", help="of the measured step: 9.8s")
+    job(sub, many=False)
     sub = command("fit-link", _fit_link, "Fit alpha and beta to the output of nccl-tests.")
     sub.add_argument("file", help="what all_reduce_perf printed; - for the standard input")
     sub.add_argument("--collective", help=f"where the file does not say: {', '.join(COLLECTIVES)}")

@@ -4,6 +4,7 @@ Nothing here is a formula of its own. Each term calls one of `capacity.formulas`
 says which, over which ranks, and what hides behind what.
 """
 import functools
+import math
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -169,6 +170,26 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, c
     narrow, tail = error(kind_of(model, device, format)) if spread is None else spread
     return assembled(model, cluster, layout, seq_len, job, rate, device.peak(format), (narrow, tail), kernels=kernels,
                      weight=weight, grad=grad, optimizer=optimizer)
+
+
+def matmul_share(model, cluster, layout, seq_len, seconds, **options):
+    """The share of the device's matmul ceiling with which `estimate` says a measured step of these seconds.
+
+    estimate(..., matmul=share) takes it: other layouts, lengths and numbers of devices are then priced with your products.
+    All of the difference is put on them, so check first that the step has no other trouble.  options: those of `estimate`.
+
+    ValueError for seconds that products at the ceiling itself do not explain, and for layouts that `estimate` refuses.
+    """
+    from scipy.optimize import brentq
+
+    def time(share):
+        return estimate(model, cluster, layout, seq_len, **options | {"matmul": share}).time
+    if not time(1.0) <= seconds < math.inf:
+        raise ValueError(f"seconds = {seconds!r}; allowed: at least {time(1.0):.4g}, with products at the ceiling itself")
+    low = 0.5
+    while time(low) < seconds:
+        low /= 2
+    return brentq(lambda share: time(share)/seconds - 1, low, 1, xtol=1e-12)
 
 
 def assembled(model, cluster, layout, seq_len, job, rate, peak, error, *, weight=2, grad=2, optimizer=12, kernels="34 bytes"):

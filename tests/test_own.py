@@ -1,12 +1,14 @@
 """The user's own things: a model from config.json, a cluster from TOML, a link from nccl-tests."""
 import json
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from capacity import GB, Layout, cluster, clusters_from_toml, fit_link, memory, model, model_from_config, ring_all_gather_time, ring_all_reduce_time, us
+from capacity import GB, Layout, cluster, clusters_from_toml, estimate, fit_link, matmul_share, memory, model, model_from_config, ring_all_gather_time, ring_all_reduce_time, us
 from capacity.cli import main
 from capacity.fits import read_nccl_tests
 from capacity.huggingface import FAMILIES
@@ -217,6 +219,37 @@ def test_a_link_in_the_shell(tmp_path, capsys):
     path.write_text(output(np.where(SIZES < 1e6, 20, ring_all_reduce_time(SIZES, 8, 6e-6, 350*GB)*1e6), SIZES))
     main(["fit-link", str(path)])
     assert "One alpha and one beta do not describe all sizes" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.8, 1.0])
+@pytest.mark.parametrize("shape, lay, format", [("llama3-8b", dict(dp=64, zero=3), "bf16"), ("llama3-70b", dict(tp=8, pp=4, dp=2), "fp8"),
+                                                ("mixtral-8x7b", dict(ep=8, dp=64), "bf16")])
+def test_the_share_that_made_a_step_is_found(shape, lay, format, share):
+    job = model(shape), cluster("dgx-h100", 64), Layout(batch=512, **lay), 8192
+    took = estimate(*job, format=format, matmul=share).time
+    assert matmul_share(*job, took, format=format) == pytest.approx(share, rel=1e-9)
+    assert matmul_share(*job, 1.1*took, format=format) < share, "all of a longer step is put on the products"
+
+
+def test_a_step_that_no_products_explain_is_refused():
+    job = model("llama3-8b"), cluster("dgx-h100", 64), Layout(batch=512, dp=64), 8192
+    least = estimate(*job, matmul=1).time
+    for seconds in (0.99*least, -1, math.inf, math.nan):
+        with pytest.raises(ValueError, match=f"seconds = {seconds!r}; allowed: at least {least:.4g}"):
+            matmul_share(*job, seconds)
+
+
+def test_a_step_in_the_shell(capsys):
+    job = "llama3-70b --cluster dgx-h100:512 --batch 512 --seq 8192 --tp 8 --pp 4 --sequence-parallel yes"
+    assert main(f"fit-matmul 12s {job}".split()) == 0
+    share = re.search(r"--matmul (0\.\d{4})", " ".join(capsys.readouterr().out.split()))[1]
+    assert main(f"fit-matmul 12s {job} --json".split()) == 0
+    assert json.loads(capsys.readouterr().out)["matmul"] == pytest.approx(float(share), abs=5e-5)
+    for command in f"estimate {job} --json", f"plan {job} --dp 16 --zero 1 --recompute 0 --microbatch 1 --chunks 1 --json":
+        assert main(f"{command} --matmul {share}".split()) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert (said["time"] if "time" in said else said["candidates"][0]["time"]) == pytest.approx(12, rel=1e-3)
+    assert main(f"estimate {job} --matmul 120%".split()) == 2 and "matmul = 120%; allowed" in capsys.readouterr().err
 
 
 def test_own_things_work_together(tmp_path):
