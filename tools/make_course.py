@@ -36,6 +36,7 @@ c = get_config()                                            # noqa: F821
 c.CourseDirectory.course_id = "capacity"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ExecutePreprocessor.timeout = 120
+c.ExecutePreprocessor.iopub_timeout = 60                      # a long traceback on a busy machine
 '''
 INSTALL = """# The book's package: installed from the file beside this notebook, if you have none yet.
 try:
