@@ -152,6 +152,27 @@ def test_stands_still_where_it_is_entered(book, name, screen):
     assert there, "what the address names is out of sight"
 
 
+@pytest.mark.parametrize("name", ["chapters/16-pipeline-parallelism-separability.html", "teach.html"])
+@pytest.mark.parametrize("again", ["reload", "back"])
+def test_the_line_that_was_read_is_found_again(book, name, again):
+    """With mathematics above it or none."""
+    page = book.visit(name)
+    page.evaluate("scrollTo({ top: .6*document.documentElement.scrollHeight, behavior: 'instant' })")
+    page.evaluate(built.RESTS)
+    line = """k => { const all = [...document.querySelectorAll('.bd-article section > :not(section)')];
+        const at = k ?? all.findIndex(e => e.getBoundingClientRect().top > 100 && e.checkVisibility());
+        return [at, all[at].getBoundingClientRect().top]; }"""
+    at, before = page.evaluate(line)
+    if again == "reload":
+        page.reload(wait_until="load")
+    else:
+        page.goto(book.address + "questions.html", wait_until="load")
+        page.go_back(wait_until="load")
+    page.evaluate(built.TYPESET)
+    page.evaluate(built.RESTS)
+    assert at > 5 and page.evaluate(line, at)[1] == pytest.approx(before, abs=2)
+
+
 def test_the_side_bar_of_a_phone_opens_where_the_reader_is(book):
     page = book.visit("appendices/hardware.html")
     page.set_viewport_size(PHONE)
