@@ -139,15 +139,18 @@ ENTERED = ["chapters/16-pipeline-parallelism-separability.html#where-it-breaks",
 
 @pytest.mark.parametrize("name, screen", [*product(ENTERED, [DESK, PHONE]), ("appendices/formulas.html#ring-all-reduce-time", PHONE)])
 def test_stands_still_where_it_is_entered(book, name, screen):
-    """Entered in the middle it comes to rest there, though what lies above is typeset meanwhile."""
-    page = book.context.new_page()
-    page.set_viewport_size(screen)
-    page.goto(book.address + name, wait_until="load")
-    page.evaluate(built.TYPESET)
-    page.evaluate(built.RESTS)
-    total, moved = shift(page)
-    there = page.evaluate("() => !location.hash || Math.abs(document.getElementById(location.hash.slice(1)).getBoundingClientRect().top) < innerHeight/3")
-    page.close()
+    """Entered in the middle it comes to rest there, though what lies above is typeset meanwhile; a busy machine may have a second try."""
+    for _ in range(2):
+        page = book.context.new_page()
+        page.set_viewport_size(screen)
+        page.goto(book.address + name, wait_until="load")
+        page.evaluate(built.TYPESET)
+        page.evaluate(built.RESTS)
+        total, moved = shift(page)
+        there = page.evaluate("() => !location.hash || Math.abs(document.getElementById(location.hash.slice(1)).getBoundingClientRect().top) < innerHeight/3")
+        page.close()
+        if total < MOVED:
+            break
     assert total < MOVED, moved
     assert there, "what the address names is out of sight"
 

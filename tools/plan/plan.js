@@ -53,7 +53,7 @@ function writeAddress() {
   const idle = k => k === "config" ? S.model !== "own" : FIGURES.includes(k) ? S.machine !== "own" || OF_DEVICE.includes(k) && S.device !== "own" : false;
   for (const k in S) if (!idle(k) && (S[k] !== START[k] || ["model", "machine", "devices", "tokens"].includes(k))) h.set(k, ["tokens", "devices", "batch", "seq"].includes(k) ? S[k].replace(/[ ,](?=\d{3}\b)|(?<=\d) (?=[A-Z])/g, "") : S[k]);
   if (pick) h.set("layout", pick);
-  history.replaceState(null, "", "#" + h);
+  history.replaceState(history.state, "", "#" + h);
 }
 const idOf = l => LAYOUT.map(k => l[k]).join("_");
 const ofId = id => { const v = id.split("_").map(Number); return v.length === LAYOUT.length && v.every(Number.isFinite) ? Object.fromEntries(LAYOUT.map((k, i) => [k, v[i]])) : null; };

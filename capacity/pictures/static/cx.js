@@ -84,7 +84,7 @@ var cx = (() => {
   function tell(name, text) {                              // text null: as at the start
     const all = states().filter(([k]) => k !== name).map((p) => p.join("="));
     if (text !== null) all.unshift(`${name}=${text}`);
-    history.replaceState(null, "", all.length ? "#" + all.join("&") : location.pathname + location.search);
+    history.replaceState(history.state, "", all.length ? "#" + all.join("&") : location.pathname + location.search);
   }
   const asked = (name) => (states().find(([k]) => k === name) || [])[1] || null;
   const leads = (name) => states()[0]?.[0] === name;       // the address leads to the first of them
