@@ -169,8 +169,8 @@ def chapter_kills(F):
     return None
 
 
-class TooLong(Exception):
-    """The mutant made its check run longer than it may."""
+class TooLong(BaseException):
+    """The mutant made its check run longer than it may. No Exception, or who catches a program's errors would catch it."""
 
 
 @contextlib.contextmanager

@@ -194,8 +194,8 @@ def wrong(nb, blocks, most):
                             if unseen and (how.startswith("changed") and number in hidden.OPEN
                                            or alike(results(cell.source, mine, which), right)):
                                 continue            # another right answer, or no other result anywhere: not wrong
-                except TooLong:
-                    pass
+                except TooLong:                     # and fills the memory, where it collects
+                    continue
                 found.append((number, how, text, seen, unseen))
         hidden.play(cell.source, names)
     return found
