@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import changes
 import publish
 import pytest
+import yaml
 from built import HTML
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,10 +51,13 @@ def test_with_an_address_every_link_is_there(tmp_path):
     assert said["og:url"] == f"{site}{PAGE}.html" and said["og:description"] == said["description"] and said["og:title"].startswith("4 · ")
     assert f'<link rel="canonical" href="{site}{PAGE}.html" />' in html
     assert (tmp_path/"_build/html"/said["og:image"].removeprefix(site)).exists()
-    for link in (f"{ADDRESS}/blob/main/{PAGE}.ipynb?plain=1", f"{ADDRESS}/issues/new?", f"https://colab.research.google.com/github/owner/name/blob/main/{PAGE}.ipynb",
+    for link in (f"{ADDRESS}/blob/main/{PAGE}.ipynb?plain=1", f"{ADDRESS}/issues/new?", f"https://colab.research.google.com/github/owner/name/blob/notebooks/{PAGE}.ipynb",
                  f"https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/{PAGE}.ipynb"):
         assert f'href="{link}' in html, link
-    assert f"%pip install --quiet {site}{publish.wheel_name()}" in (tmp_path/"_build/html/_sources"/f"{PAGE}.ipynb").read_text()
+    away = json.loads((tmp_path/"_build/html/_sources"/f"{PAGE}.ipynb").read_text())["cells"]
+    assert f"%pip install --quiet {site}{publish.wheel_name()}" in "".join(away[1]["source"])
+    links = re.findall(r"\]\(([^)#]+)", "".join("".join(c["source"]) for c in away if c["cell_type"] == "markdown"))
+    assert f"{site}exercises/04-alpha-beta-model.html" in links and all(link.startswith("https://") for link in links)
     assert (tmp_path/"_build/html"/publish.wheel_name()).exists()
     assert (tmp_path/"_build/html/sitemap.xml").read_text().count("<loc>") == 2
 
@@ -67,10 +72,57 @@ def test_another_address_is_refused(address):
 
 def test_the_workflow_calls_what_the_repository_has():
     text = (ROOT/".github/workflows/book.yml").read_text()
+    jobs = yaml.safe_load(text)["jobs"]
     targets = set(re.findall(r"^([a-z]+):", (ROOT/"Makefile").read_text(), re.M))
-    called = set(re.findall(r"run: make (\w+)", text))
+    called = {target for targets_ in re.findall(r"run: make ([\w ]+)", text) for target in targets_.split()}
     assert called and called <= targets and "run: .ci/run" in text and (ROOT/".ci/run").stat().st_mode & 0o111
-    assert all((ROOT/name).exists() for name in ("requirements.lock.txt", "labs/requirements.txt", "CHANGELOG.md"))
+    named = re.search(r"hashFiles\((.*)\)", text)[1].replace("'", "").split(", ")
+    assert all((ROOT/name).exists() for name in [*named, "tools/changes.py"])
+    ignored = (ROOT/".gitignore").read_text()
+    kept = next(step["with"]["path"].split() for step in jobs["test"]["steps"] if "cache@" in step.get("uses", ""))
+    assert {f"{path}/" for path in kept} <= set(ignored.split()) and {*kept} == set(re.findall(r"= (\.venv[\w-]*)$", (ROOT/"Makefile").read_text(), re.M))
+    pushed = next(step["run"] for step in jobs["publish"]["steps"] if "git push" in step.get("run", ""))
+    assert pushed.split()[-1] == publish.BRANCH and jobs["publish"]["permissions"]["contents"] == "write"
+
+
+def test_binder_installs_the_package():
+    """Its Python is one that the package takes; the file in .binder is read instead of the one beside pyproject.toml."""
+    lines = (ROOT/".binder/requirements.txt").read_text().splitlines()
+    assert "." in lines and "jupyterlab-myst" in lines
+    version = tuple(map(int, (ROOT/".binder/runtime.txt").read_text().strip().removeprefix("python-").split(".")))
+    assert version >= tuple(map(int, publish.project()["requires-python"].removeprefix(">=").split(".")))
+
+
+LINKS = {"[4](04-a.ipynb)": "[4]({}chapters/04-a.html)", "[x](../exercises/04-a.ipynb#e-1)": "[x]({}exercises/04-a.html#e-1)",
+         "[Teach](../teach.md)": "[Teach]({}teach.html)", "[labs](../labs/README.md)": "[labs]({}labs/README.html)"}
+
+
+@pytest.mark.parametrize("text", LINKS)
+def test_a_notebook_alone_links_to_the_site_or_says_words(text):
+    assert publish.alone(text, "https://owner.github.io/name/", "chapters") == LINKS[text].format("https://owner.github.io/name/")
+    assert publish.alone(text, "", "chapters") == text[1:text.index("]")]
+
+
+@pytest.mark.parametrize("text", ["[card](#decide-search)", "[docs](https://example.org/a.md)", "an [Op](n) and `x[1](2)`"])
+def test_other_links_stay(text):
+    assert publish.alone(text, "https://owner.github.io/name/", "chapters") == text == publish.alone(text, "", "chapters")
+
+
+def test_no_download_links_to_a_file_beside_it():
+    for path in (HTML/"_sources").rglob("*.ipynb"):
+        said = "".join("".join(c["source"]) for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "markdown")
+        assert not re.search(r"\]\((?!https?:|#)[^)]*\.(ipynb|md)", said), path
+
+
+def test_one_version(capsys):
+    changes.main([])
+    assert capsys.readouterr().out.strip()
+    with pytest.raises(SystemExit, match="the tag says 9.9.9"):
+        changes.main(["v9.9.9"])
+
+
+def test_the_newest_section_alone():
+    assert changes.newest("# Changes\n\n## 0.2.0, 2026-11-24\n\n- b\n\n## 0.1.0, 2026-11-23\n\n- a\n") == ("0.2.0", "2026-11-24", "- b")
 
 
 def test_few_downloads_need_the_repository():

@@ -61,6 +61,18 @@ def test_commands_print_what_they_claim(line, capsys, tmp_path, monkeypatch):
     assert printed and (not claimed or printed.strip() == claimed)
 
 
+@pytest.mark.parametrize("number, said", [
+    (1, lambda scope: f'{scope["used"].total/1e9:.1f} GB'), (2, lambda scope: f'{scope["found"].best.time:.2f} s'),
+    (3, lambda scope: f'{scope["step"].time:.2f} s')])
+def test_shell_and_python_answer_a_question_alike(number, said, capsys):
+    """The first three commands print tables: what Python computes stands in them."""
+    question = (ROOT/"questions.md").read_text().split("\n## ")[number]
+    scope = {}
+    exec(re.search(r"```python\n(.*?)```", question, re.S)[1], scope)
+    cli.main(shlex.split(re.search(r"```bash\n(.*?)```", question, re.S)[1].replace("\\\n", " "))[1:])
+    assert said(scope) in "".join(capsys.readouterr())
+
+
 def test_what_a_newcomer_types_first_works():
     """In a process of its own: it registers a formula."""
     program = "import sys; sys.path[:0] = ['tests', 'tools']\nfrom test_readme import *\n" \

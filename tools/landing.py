@@ -139,6 +139,7 @@ def run(address):
     begin = "Clone the repository" if address else "In a clone of the repository"
     away = [c for c in reading.NEEDS if publish.leans(reading.cells("chapters", c))]
     links = ", ".join(f"[{c}](chapters/{reading.stems()[c]}.ipynb)" for c in away)
+    paper = f" On paper? [The whole book as a PDF]({address}/releases/latest)." if address else ""
     first = (f"{begin}{'; ' if address else ', '}two commands make an environment of their own, build this site and open the chapters in "
              "JupyterLab, where you change a number and run on. They need make and Python 3.11 or newer.")
     return f"""{first}
@@ -148,17 +149,16 @@ def run(address):
 make study    # the chapters in JupyterLab
 ```
 
-Only the package? <a href="{wheel}" download>{wheel}</a> is the one that computed these pages; it needs numpy, scipy, sympy, \
-matplotlib and ipywidgets. It gives you the formulas, the machines and models, the planner and the command `capacity`; \
+Only the package? <a href="{wheel}" download>{wheel}</a> is the one that computed these pages; it needs {publish.needs()}. It gives you the formulas, the machines and models, the planner and the command `capacity`; \
 [ten questions](questions.md) show what to ask.
 
 ```bash
-pip install {site}{wheel}
+pip install {site}{wheel}{"" if site else "     # in the folder where you saved it"}
 ```
 
 Only one chapter? The arrow at its top gives you the notebook. Its second cell installs the package where it is missing, \
 {'from this site' if address else 'from the wheel, if you save that beside it'}. Chapters {links} also read files of the book: \
-run those in a clone."""
+run those in a clone.{paper}"""
 
 
 @functools.cache

@@ -27,7 +27,7 @@ import yaml
 from execute import ROOT, dumps
 from hidden import BEGIN, END
 from make_exercises import HOW, SOLVED, kind, mark, sheet
-from publish import site
+from publish import alone, site
 from wrong import account, earned, said, student, tally, tried
 
 MOST = 0.05                     # of the wrong answers may pass, over all chapters
@@ -46,12 +46,6 @@ except ModuleNotFoundError:
     wheels = [*Path().glob("{package}-*.whl"), *Path("..").glob("{package}-*.whl")]
     assert wheels, "put {wheel} beside this notebook"
     %pip install --quiet {{wheels[0]}}"""
-LINK = re.compile(r"\[([^\]]+)\]\(\.\./(chapters|exercises|solutions|labs|appendices)/([\w.-]+?)\.(ipynb|md)(#[\w-]*)?\)")
-
-
-def alone(text, address):
-    """Text whose links to other pages of the book lead to `address`, or are words where there is none."""
-    return LINK.sub(lambda m: f"[{m[1]}]({address}{m[2]}/{m[3]}.html{m[5] or ''})" if address else m[1], text)
 
 
 def with_hidden(nb, blocks):
@@ -70,7 +64,7 @@ def source(solution, wheel, address, blocks):
     nb.cells[0].source = "\n\n".join([title.replace("Solution", "Exercise"), HOW, rest.strip()])
     for cell in nb.cells:
         if cell.cell_type == "markdown":
-            cell.source = alone(cell.source, address)
+            cell.source = alone(cell.source, address, "exercises")
         else:
             cell.outputs, cell.execution_count = [], None
     nb.cells.insert(1, nbformat.v4.new_code_cell(INSTALL.format(wheel=wheel, package=wheel.split("-")[0]), id="install"))

@@ -7,6 +7,7 @@ carries the package as a wheel, and a notebook that is downloaded begins by inst
 
 in _config.yml pages also get links to their source, to a new issue and to Colab and Binder, a canonical address, what
 shared links show, and the site a map; it is taken to be published on GitHub Pages. Without it all of these are absent.
+Colab opens a notebook as it is downloaded, from the branch that the workflow writes; Binder installs what .binder names.
 """
 import html
 import json
@@ -26,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 REPOSITORY = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
 INSTALL = "install-capacity"                              # the name of the cell that a downloaded notebook gets
 LONGEST = 200                                             # characters of a description that a search engine shows
+BRANCH = "notebooks"                                      # holds what readers download; the workflow writes it
+LINK = re.compile(r"\[([^\]]+)\]\((\.\./)?((?:chapters|exercises|solutions|labs|appendices)/)?([\w.-]+?)\.(?:ipynb|md)(#[\w-]*)?\)")
 
 
 def site(repository):
@@ -50,6 +53,14 @@ def turn_on(app, config):
         "use_repository_button": True, "use_source_button": True, "use_issues_button": True,
         "launch_buttons": {"colab_url": "https://colab.research.google.com", "binderhub_url": "https://mybinder.org",
                            "notebook_interface": "jupyterlab"}}
+
+
+def colab(app, name, template, context, doctree):
+    """The button's address leads to the notebook that installs the package: in the repository no notebook does."""
+    for group in context.get("header_buttons", []):
+        for button in group.get("buttons", []):
+            if button.get("text") == "Colab":
+                button["url"] = button["url"].replace("/blob/main/", f"/blob/{BRANCH}/")
 
 
 def description(doctree):
@@ -83,10 +94,29 @@ def site_map(app, error):
 
 
 # ---- the package, and notebooks that find it
+def project():
+    """What pyproject.toml says of the package."""
+    return tomllib.loads((ROOT/"pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
 def wheel_name():
     """The file that pip makes of this version of the package."""
-    project = tomllib.loads((ROOT/"pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
+    return f"{project()['name'].replace('-', '_')}-{project()['version']}-py3-none-any.whl"
+
+
+def needs():
+    """The packages that pip brings along, in words."""
+    *first, last = (re.match(r"\w+", line)[0] for line in project()["dependencies"])
+    return f"{', '.join(first)} and {last}"
+
+
+def alone(text, address, folder):
+    """Text of a page in `folder` whose links to other pages of the book lead to `address`, or are words where there is none."""
+    def lead(m):
+        words, up, there, stem, anchor = m.groups()
+        where = there or ("" if up else f"{folder}/")
+        return f"[{words}]({address}{where}{stem}.html{anchor or ''})" if address else words
+    return LINK.sub(lead, text)
 
 
 def leans(cells):
@@ -108,7 +138,7 @@ def installing(cells, address):
 
 
 def take_away(app, error):
-    """The wheel at the site's root, and the cell that installs it as the second one of each notebook that is downloaded."""
+    """The wheel at the site's root; notebooks that are downloaded install it in their second cell, and stand alone."""
     if error or app.builder.name != "html":
         return
     with tempfile.TemporaryDirectory() as source:             # pip leaves its traces where it builds
@@ -120,15 +150,20 @@ def take_away(app, error):
     for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         cells = [c for c in notebook["cells"] if c.get("id") != INSTALL]               # Sphinx copies what has changed: this may be ours
+        for cell in cells:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = alone("".join(cell["source"]), app.config.html_baseurl, path.parent.name).splitlines(keepends=True)
         if any("capacity" in "".join(c["source"]) for c in cells if c["cell_type"] == "code"):
-            notebook["cells"] = [cells[0], installing(cells, app.config.html_baseurl), *cells[1:]]
-            path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            cells.insert(1, installing(cells, app.config.html_baseurl))
+        notebook["cells"] = cells
+        path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def setup(app):
     app.add_config_value("book_repository", "", "html", str)
     app.connect("config-inited", turn_on)
     app.connect("html-page-context", describe)
+    app.connect("html-page-context", colab, priority=600)      # after the theme's, which makes the buttons
     app.connect("build-finished", site_map)
     app.connect("build-finished", take_away)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
