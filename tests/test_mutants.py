@@ -38,6 +38,9 @@ def test_mutants_of_a_module_are_sentences_of_its_code():
     for expected in ("share * routing -> share / routing", "lay.zero == 3 -> lay.zero != 3", "lay.zero < 2 -> lay.zero <= 2",
                      "lay.zero >= stage -> lay.zero > stage", "2 * q.state -> 2 / q.state"):
         assert expected in step, expected
+    legality = {text for _, text, _ in module_mutants("legality")}
+    assert any(" % " in text and " // " in text for text in legality) and any(" & " in text and " | " in text for text in legality)
+    assert any(" and " in text and " or " in text for text in step) and any(" in " in text and " not in " in text for text in legality)
     assert not any(words in text for text in step for words in ("spread_from", "divided and multiplied", "Seconds on the critical")), "no docstring"
     layout = [source for _, text, source in module_mutants("layout") if text == "self.batch / (self.dp * self.microbatch) -> "
               "self.batch * (self.dp * self.microbatch)"]

@@ -6,8 +6,8 @@
 A mutant of a formula doubles the result, changes one constant, one sign, one operator, drops one term, or swaps max with
 min.  Three killers are tried in turn: the unit and trace check (Formula.check), then every assert of the chapter that derives the formula,
 run from its first cell with the mutant in the formula's place.  A survivor is excused only if sympy shows that it
-equals the original.  A mutant of a module changes one constant, sign, operator, comparison or function outside of docstrings
-and messages; it is tried by the tests in TESTS, or TESTS_OF it.  A mutant that makes its check
+equals the original.  A mutant of a module changes one constant, sign, operator, comparison, connective or function outside of
+docstrings and messages; it is tried by the tests in TESTS, or TESTS_OF it.  A mutant that makes its check
 run longer than SECONDS is noticed.  Exits 1 if a survivor is left.
 """
 import argparse
@@ -46,6 +46,9 @@ TESTS_OF = {"footprint": ["tests/test_footprint.py"], "huggingface": ["tests/tes
             "legality": ["tests/test_planner.py", "tests/test_estimate.py"], "planner": ["tests/test_planner.py"],
             "tape": ["tests/test_tape.py"]}                  # modules with tests of their own
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+LOGIC = {ast.Mod: ast.FloorDiv, ast.FloorDiv: ast.Mod, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And}
+TURNED = {ast.GtE: (ast.Gt, ast.Lt), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE,), ast.Lt: (ast.LtE,), ast.Eq: (ast.NotEq,),
+          ast.NotEq: (ast.Eq,), ast.In: (ast.NotIn,), ast.NotIn: (ast.In,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,)}
 TWIN = {"maximum": "minimum", "minimum": "maximum", "ceil": "floor", "floor": "ceil"}
 
 
@@ -90,16 +93,25 @@ def mutants(F):
 
 
 def module_changes(node):
-    """The same for a node of any function: comparisons too."""
+    """The same for a node of any function: remainders, masks, comparisons and logic too."""
     yield from changes(node)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for op in {ast.GtE: (ast.Gt, ast.Lt), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE,), ast.Lt: (ast.LtE,), ast.Eq: (ast.NotEq,),
-                   ast.NotEq: (ast.Eq,)}.get(type(node.ops[0]), ()):
-            other = ast.Compare(node.left, [op()], node.comparators)
-            yield f"{ast.unparse(node)} -> {ast.unparse(other)}", other
+    text = ast.unparse(node) if isinstance(node, ast.expr) else ""
+    if isinstance(node, ast.BinOp) and type(node.op) in LOGIC:
+        other = ast.BinOp(node.left, LOGIC[type(node.op)](), node.right)
+        yield f"{text} -> {ast.unparse(other)}", other
+    if isinstance(node, ast.Compare):
+        for k, op in enumerate(node.ops):
+            for twin in TURNED.get(type(op), ()):
+                other = ast.Compare(node.left, [*node.ops[:k], twin(), *node.ops[k + 1:]], node.comparators)
+                yield f"{text} -> {ast.unparse(other)}", other
+    if isinstance(node, ast.BoolOp):
+        other = ast.BoolOp(LOGIC[type(node.op)](), node.values)
+        yield f"{text} -> {ast.unparse(other)}", other
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.Invert)):
+        yield f"{text} -> {ast.unparse(node.operand)}", node.operand
     if isinstance(node, ast.IfExp):
-        yield f"{ast.unparse(node)} -> {ast.unparse(node.body)}", node.body
-        yield f"{ast.unparse(node)} -> {ast.unparse(node.orelse)}", node.orelse
+        yield f"{text} -> {ast.unparse(node.body)}", node.body
+        yield f"{text} -> {ast.unparse(node.orelse)}", node.orelse
 
 
 def module_mutants(name):
