@@ -16,6 +16,7 @@ load when a name is first asked for, so `import capacity` costs numpy and nothin
 import difflib
 import importlib
 import importlib.util
+import sys
 import types
 
 from .algebra import ceil, exp, floor, geometric, lambertw, log, log2, maximum, minimum, sqrt, where
@@ -79,7 +80,8 @@ def __getattr__(name):
         return _formulas()[name]
     close = [*_data(name), *difflib.get_close_matches(name, __dir__(), 3)]
     hint = f"; did you mean {', '.join(close)}?" if close else ""
-    raise AttributeError(f"capacity has no {name!r}{hint}")
+    error = ImportError if sys._getframe(1).f_code.co_name == "_handle_fromlist" else AttributeError     # `from capacity import name`
+    raise error(f"capacity has no {name!r}{hint}")
 
 
 def _data(name):

@@ -124,7 +124,7 @@ class Cluster(specs.Entry):
     device  the Accelerator
     levels  Levels, or tuples (devices, link) or (devices, link, oversubscription), innermost first
 
-    Raises ValueError for no level, and for a level of numbers that does not hold whole groups of the one inside.
+    Raises ValueError for no level, and for a level of numbers or arrays that does not hold whole groups of the one inside.
     """
     device: Accelerator
     levels: tuple
@@ -135,7 +135,8 @@ class Cluster(specs.Entry):
         if not levels:
             raise ValueError("levels = (); allowed: at least one (devices, link)")
         for inside, level in itertools.pairwise(levels):
-            if isinstance(inside.devices, Real) and isinstance(level.devices, Real) and level.devices % inside.devices:
+            known = all(isinstance(x.devices, (Real, np.ndarray)) for x in (inside, level))
+            if known and np.any(level.devices % inside.devices):
                 raise ValueError(f"levels: {level.devices} devices around groups of {inside.devices}; allowed: a multiple "
                                  f"of {inside.devices}")
         object.__setattr__(self, "levels", levels)

@@ -5,7 +5,9 @@ from collections import defaultdict
 
 import make_appendices
 import pytest
+from test_architecture import ORDER
 
+import capacity
 from capacity import formulas  # noqa: F401  (fills the registry)
 from capacity.grammar import REGISTRY
 from capacity.notation import NOTATION
@@ -17,6 +19,17 @@ BIB = re.findall(r"^@\w+\{([^,\s]+),", (make_appendices.ROOT/"references.bib").r
 def test_page_is_in_step(page):
     """Run tools/make_appendices.py if this fails."""
     assert (make_appendices.PAGES/page).read_text() == make_appendices.pages()[page]
+
+
+def test_every_name_that_can_be_called_has_its_entry():
+    text = {name: (make_appendices.PAGES/name).read_text() for name in ("package.md", "formulas.md")}
+    known = {*re.findall(r"^#### (\w+)$|^\| `(\w+)` \|", text["package.md"], re.M), *re.findall(r"^()### `(\w+)`$", text["formulas.md"], re.M)}
+    assert {name for name in dir(capacity) if callable(getattr(capacity, name))} <= {a or b for a, b in known}
+
+
+def test_the_rooms_of_the_page_are_those_of_the_architecture():
+    rooms = [name for names in make_appendices.ROOMS.values() for name in names]
+    assert sorted(rooms) == sorted({"pictures.", "witness.", *sum(ORDER, [])} - {"formulas", "__main__"})
 
 
 @pytest.mark.parametrize("chapter", make_appendices.chapters())

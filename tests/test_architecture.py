@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+import capacity
+
 PACKAGE = Path(__file__).resolve().parents[1]/"capacity"
 LANGUAGE = ["units", "algebra", "notation", "js", "tape", "grammar"]           # what may be said
 ORDER = [LANGUAGE, ["formulas", "specs"],                              # sentences, data
@@ -26,7 +28,8 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("capacity"):
             yield (node.module + ".").split(".")[1] or "the package"
         elif isinstance(node, ast.Import):
-            yield from (a.name.split(".")[1] for a in node.names if a.name.startswith("capacity."))
+            names = (a.name for a in node.names if a.name.split(".")[0] == "capacity")
+            yield from ((name + ".").split(".")[1] or "the package" for name in names)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -46,10 +49,39 @@ def test_imports_point_down(path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_no_module_is_named_like_what_it_exports(path):
-    """Else one of the two hides the other."""
-    assert path.stem not in {node.name for node in ast.parse(path.read_text()).body
-                             if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+def test_imports_can_be_read(path):
+    """By the test above: a module that asks for another at run time, by its name, is not seen there."""
+    tree = ast.parse(path.read_text())
+    assert not ({"import_module", "__import__"} & ({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+                                                   | {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+                                                   | {a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}))
+
+
+@pytest.mark.parametrize("source, found", [
+    ("import capacity; capacity.model", "the package"), ("import capacity as c", "the package"), ("from capacity import model", "the package"),
+    ("from .. import model", "model"), ("from ..transformer import model", "transformer"), ("import capacity.transformer", "transformer"),
+    ("def f():\n    from capacity.transformer import model", "transformer")])
+def test_every_way_to_import_is_seen(source, found, tmp_path, monkeypatch):
+    monkeypatch.setattr("test_architecture.PACKAGE", tmp_path)
+    (tmp_path/"witness").mkdir()
+    (path := tmp_path/"witness"/"x.py").write_text(source)
+    assert set(imported(path)) == {found}
+
+
+PUBLIC = set(dir(capacity))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_module_is_named_like_a_function(path):
+    """Its own or a public one of any module: else one of the two hides the other."""
+    assert path.stem not in PUBLIC | {node.name for node in ast.parse(path.read_text()).body
+                                      if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+def test_a_public_class_has_its_name_alone():
+    home = {name: module.rpartition(".")[2] for name, module in capacity._MODULE_OF.items()}
+    assert [(node.name, path.stem) for path in MODULES for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.ClassDef) and home.get(node.name, path.stem) != path.stem] == []
 
 
 def formula_functions():

@@ -9,7 +9,7 @@ import javascript
 from capacity import on_duty
 from capacity.pictures import duty
 from capacity.pictures.shapes import width
-from capacity.witness import clusters as cl
+from capacity.witness import sick_clusters as cl
 from capacity.witness import inquiry as iq
 from figures import alike, opened
 

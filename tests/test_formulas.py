@@ -267,6 +267,8 @@ def test_unknown_name_lists_the_close_ones():
 def test_data_are_not_names_and_say_how_to_get_them(name, hint):
     with pytest.raises(AttributeError, match=f"capacity has no '{name}'; did you mean {hint}"):
         getattr(capacity, name)
+    with pytest.raises(ImportError, match=f"capacity has no '{name}'; did you mean {hint}"):
+        exec(f"from capacity import {name}")
     assert not hasattr(capacity, name)
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from capacity.witness import clusters as cl
+from capacity.witness import sick_clusters as cl
 from capacity.witness import inquiry as iq
 
 F = Fraction

@@ -327,7 +327,9 @@ def test_links_and_clusters_of_symbols_and_arrays():
 def test_levels_hold_whole_groups():
     wire, device = link("nvlink4"), accelerator("h100-sxm")
     for levels, words in (([(8, wire), (4, wire)], "4 devices around groups of 8"),
-                          ([(8, wire), (64, wire), (96, wire)], "96 devices around groups of 64; allowed: a multiple of 64")):
+                          ([(8, wire), (64, wire), (96, wire)], "96 devices around groups of 64; allowed: a multiple of 64"),
+                          ([(8, wire), (np.array([4, 16]), wire)], "devices around groups of 8"),
+                          ([(np.array([2, 4]), wire), (6, wire)], "6 devices around groups of")):
         with pytest.raises(ValueError, match=words):
             Cluster(device=device, levels=levels)
     assert Cluster(device=device, levels=[(8, wire), (8, wire)]).nodes == 1

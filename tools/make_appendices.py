@@ -6,6 +6,7 @@
 The pages come from capacity.notation, the registry of formulas, capacity/specs, tools/appendices and
 tools/quick_reference.py: edit those, never the pages.
 """
+import functools
 import importlib
 import inspect
 import json
@@ -24,7 +25,7 @@ from docutils.nodes import make_id
 
 import capacity
 from capacity import formulas as _  # noqa: F401  (fills the registry)
-from capacity import specs
+from capacity import specs, units
 from capacity.grammar import REGISTRY
 from capacity.hardware import accelerators, clusters, links
 from capacity.notation import NOTATION
@@ -364,12 +365,13 @@ weights that multiply it, output head included, embedding lookup excluded.
 
 
 # ---- the package -----------------------------------------------------------------------------
-ROOMS = {"Nouns": ["hardware", "transformer", "huggingface", "legality", "layout", "placement", "runs"],
-         "Verbs": ["step", "fits"], "Doors": ["planner", "launch", "cli"],
+ROOMS = {"Nouns": ["hardware", "transformer", "legality", "huggingface", "layout", "stack", "placement", "runs"],
+         "Verbs": ["footprint", "step", "fits", "protocol"], "Doors": ["planner", "launch", "cli"], "Data": ["specs"],
          "Language": ["units", "algebra", "notation", "js", "tape", "grammar"], "Pictures": ["pictures."], "Witnesses": ["witness."]}
 WHAT = {"Nouns": "What a run is made of. Every entry of the specs has a source.",
-        "Verbs": "What one step takes.",
+        "Verbs": "What one step holds and takes.",
         "Doors": "Through which one comes in: a search over all layouts, in Python and in a shell.",
+        "Data": "The reader of the tables, and what each of their entries carries.",
         "Language": "Units, letters and the decorator that makes a function a formula.",
         "Pictures": "What a page shows, alike in the book, in JupyterLab and on paper.",
         "Witnesses": "Programs and simulators that import no formula."}
@@ -384,11 +386,12 @@ def found_in(place):
 def public(module):
     """(name, object) of the public functions and classes that a module defines, in its order.
 
-    Of a picture's module only what `from capacity import ...` gives: the rest is its workshop.
+    Of a picture's module only what `from capacity import ...` gives: the rest is its workshop.  A function that remembers its
+    results is one too.
     """
     top = {name for name, home in capacity._MODULE_OF.items() if "capacity." + home == module.__name__}
     for name, x in vars(module).items():
-        if inspect.isfunction(x) or inspect.isclass(x):
+        if inspect.isfunction(inspect.unwrap(x)) or inspect.isclass(x):
             ours = x.__module__ == module.__name__ and not name.startswith("_")
             if ours and (name in top or not module.__name__.startswith("capacity.pictures")):
                 yield name, x
@@ -427,6 +430,13 @@ def entry(name, x):
     return f"#### {name}{door}\n\n```python\n{kind}{called(name, x)}\n```\n\n" + "\n\n".join(paragraphs(doc)) + "\n"
 
 
+def argument_types():
+    """The types of the arguments of formulas, which are annotations and have no docstring."""
+    rows = [(f"`{name}`", unit(u), u.domain.removeprefix("a count, "))
+            for name, x in vars(units).items() for u in getattr(x, "__metadata__", ())]
+    return f"The types of a formula's arguments, each from `capacity`:\n\n{table(['Type', 'Unit', 'Takes'], rows)}"
+
+
 def package():
     parts = [f"""# The package
 
@@ -438,7 +448,7 @@ repeated. A name that stands at the top of the package says so; the others are i
         parts.append(f"## {room}\n\n{WHAT[room]}\n")
         for module in map(importlib.import_module, chain.from_iterable(map(found_in, modules))):
             head = inspect.getdoc(module).split("\n\n")[0]
-            found = [entry(*item) for item in public(module)]
+            found = [argument_types()]*(module is units) + [entry(*item) for item in public(module)]
             if found:
                 parts.append(f"### {module.__name__}\n\n{head}\n\n" + "\n".join(found))
     return "\n".join(parts)
@@ -455,6 +465,7 @@ def bibliography():
 """
 
 
+@functools.cache
 def pages():
     """The text of each page by its file name."""
     made = (quick_reference, glossary, notation, formulas, hardware, package, bibliography)

@@ -462,8 +462,11 @@ def page(app, name, template, context, doctree):
     body = context.get("body")
     if body:
         without_mathjax(context, body)
+    context["metatags"] = context.get("metatags", "") + "".join(                                     # words that change their face move lines
+        f'<link rel="preload" as="font" type="font/woff2" crossorigin href="{context["pathto"](f"_static/fonts/serif-{cut}.woff2", 1)}" />\n'
+        for cut in ("regular", "semibold"))
     if any("mathjax/" in str(script.filename) for script in context["script_files"]):             # its parts at once, not one after another
-        context["metatags"] = context.get("metatags", "") + "".join(
+        context["metatags"] += "".join(
             f'<link rel="preload" as="script" href="{context["pathto"](f"_static/mathjax/{part}.js", 1)}" />\n'
             for part in app.config.mathjax3_config["loader"]["load"])
     if not body:

@@ -50,7 +50,7 @@ def stepper(name, run, *, title, block="block", group=None, holds=None, ranks=No
     ranks, number or text, too many ranks or blocks, an empty title.
     """
     how = title, block, group, holds
-    return Stepper(name, run, *how) if ranks is None else Choice(name, run, ranks, how)
+    return Stepper(name, run, *how) if ranks is None else Steppers(name, run, ranks, how)
 
 
 class Stepper:
@@ -300,7 +300,7 @@ class Stepper:
         return f"stepper({self.name!r})"
 
 
-class Choice:
+class Steppers:
     """Players of which the reader chooses one: .runs[algorithm, P] is a Stepper or the sentence why there is none."""
 
     def __init__(self, name, programs, ranks, how):

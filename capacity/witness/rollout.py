@@ -47,7 +47,7 @@ class Span(NamedTuple):
     ended: int
 
 
-class Run(NamedTuple):
+class History(NamedTuple):
     """What happened: spans by number, the batch that used each rollout, seconds at which each version was published."""
     spans: list
     used: np.ndarray
@@ -111,7 +111,7 @@ ORDERS = ("oldest", "first", "last", "batch")
 
 
 def simulate(lengths, engines, slots, batch, lead, train, read, cached, order="oldest"):
-    """A Run: engines write rollouts of these lengths in order, a trainer learns from `batch` of them at a time.
+    """A History: engines write rollouts of these lengths in order, a trainer learns from `batch` of them at a time.
 
     lead    rollout j may begin while j//batch is at most the version plus `lead`
     train   seconds of a batch, then a new version is there at once, also in rollouts that are being written
@@ -184,7 +184,7 @@ def simulate(lengths, engines, slots, batch, lead, train, read, cached, order="o
                 pass
             plan(engine)
         learn(now)
-    return Run([spans[n] for n in range(len(lengths))], used, published)
+    return History([spans[n] for n in range(len(lengths))], used, published)
 
 
 # ---- weights change hands
