@@ -102,12 +102,28 @@ def test_is_quiet(page):
 
 def test_says_what_it_is(page):
     assert page.locator("link[rel='icon']").count() == 1 and page.title() and page.locator("html").get_attribute("lang") == "en"
+    assert page.locator("meta[name=viewport]").count() == 1
     if not page.name.startswith("search"):
         assert len(page.locator("meta[name=description]").get_attribute("content")) > 20
+        assert page.locator("meta[property='og:title']").count() == page.locator("meta[property='og:description']").count() == 1
 
 
-def test_stands_still(page):
-    total, moved = shift(page)
+@pytest.mark.parametrize("width", [1280, 768, 375])
+@pytest.mark.parametrize("name", PAGES)
+def test_stands_still(book, name, width):
+    """On a first visit, with nothing in the cache; a busy machine may have a second try."""
+    for _ in range(2):
+        context = book.chromium.new_context(viewport=dict(width=width, height=900))
+        context.add_init_script(SHIFTS)
+        page = context.new_page()
+        page.goto(book.address + name, wait_until="load")
+        page.evaluate(built.TYPESET)
+        page.evaluate("document.fonts.ready")
+        page.wait_for_timeout(500)
+        total, moved = shift(page)
+        context.close()
+        if total < MOVED:
+            break
     assert total < MOVED, moved
 
 
@@ -317,9 +333,16 @@ def test_next_is_the_exercises_and_then_the_next_chapter():
         assert (following[f"chapters/{stem}"], following[f"exercises/{stem}"]) == (f"../exercises/{stem}.html", f"../chapters/{after}.html")
 
 
+def test_each_check_leads_to_its_solution():
+    for path in HTML.glob("exercises/*.html"):
+        checks = re.findall(r"The check of (\S+?)</span>", read(path))
+        assert re.findall(r">The solution of (\S+?)</a>", read(path)) == checks, path.name
+
+
 def test_exercises_and_cards_lead_on():
     """Each number of a chapter's list leads to its exercise, and a formula's card to its chapter and source."""
     chapter = read(HTML/"chapters/15-tensor-parallelism-linearity.html")
     assert re.findall(r"<strong>(15\.\d+)</strong></a>", chapter) == re.findall(r"<strong>(15\.\d+)</strong>", chapter) != []
     cards = [card for path in HTML.glob("chapters/*.html") for card in re.findall(r'<div class="formula-card.*?</div>', read(path), re.S)]
+    assert not any(re.search(r"source: (?!<span class=\"bibtex-citation\">\[<a [^>]*title=)", card) for card in cards), "a key of the bibliography"
     assert cards and all("derived here" in card or re.search(r'derived in <a href="[^"]*">chapter ', card) for card in cards if "derived" in card)
