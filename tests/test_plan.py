@@ -296,6 +296,9 @@ def test_no_name_is_cut_and_what_scrolls_fades(page):
             page.wait_for_function("document.getElementById('cx-answer').textContent.includes('1,024 ×') && !document.querySelector('.stale')")
             assert page.evaluate("""() => { const s = document.querySelector('#cx-job [name=device]'), room = s.offsetWidth, c = s.parentElement.appendChild(s.cloneNode(true));
                 c.style = 'field-sizing: content; width: auto'; let need = 0; for (const o of c.options) { c.value = o.value; need = Math.max(need, c.offsetWidth); } c.remove(); return room - need; }""") >= 0
+            assert page.evaluate("""() => { const s = document.querySelector('#cx-job [name=machine]'), before = s.value, line = s.closest('p').clientWidth;
+                s.style.maxWidth = 'none'; let need = 0; for (const o of s.options) { s.value = o.value; need = Math.max(need, s.offsetWidth); }
+                s.value = before; s.style.maxWidth = ''; return line - need; }""") >= 0
         page.evaluate("document.querySelectorAll('#cx-map tr > :nth-child(2)').forEach(e => { e.style.minWidth = '12rem'; }); dispatchEvent(new Event('resize'))")
         cut = "getComputedStyle(document.getElementById('cx-map')).getPropertyValue('--cut')"
         assert page.evaluate(cut) == "1" and "linear-gradient" in page.evaluate("getComputedStyle(document.getElementById('cx-map')).maskImage")

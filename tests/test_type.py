@@ -89,6 +89,17 @@ def test_on_paper(book):
     assert page.locator(".cx-cited").count() == 0
 
 
+def test_paper_says_what_is_chosen(book):
+    """Of each row of choices the one that is drawn."""
+    for name, figures in [("chapters/16-pipeline-parallelism-separability.html", ".cx-gantt .cx-choice"),
+                          ("chapters/12-ring-and-tree-algorithms.html", ".cx-stepper .cx-choice")]:
+        page = book.visit(name)
+        page.emulate_media(media="print")
+        said = page.eval_on_selector_all(figures, """es => es.map(e => [e.querySelector('legend').checkVisibility(),
+            [...e.querySelectorAll('label')].filter(l => l.checkVisibility()).map(l => [l.textContent, l.firstChild.checked])])""")
+        assert said and all(legend and len(shown) == 1 and shown[0][1] for legend, shown in said), said
+
+
 def test_the_face_is_light_and_has_every_sign_of_the_text():
     files = sorted(make_fonts.FONTS.glob("*.woff2"))
     assert [f.stem for f in files] == sorted(f"serif-{cut}" for cut in make_fonts.CUTS)
@@ -121,6 +132,15 @@ def test_a_formula_is_found_and_computed(book):
     page.fill(".cx-filter input", "allreduce")
     assert page.locator("details.cx-card:visible").count() > 20, "whatever joins its words"
     assert page.log.console == []
+
+
+def test_the_formulas_stand_close(book):
+    page = book.visit("appendices/formulas.html")
+    assert page.evaluate("document.documentElement.scrollHeight") < 45_000
+    page.evaluate("location.hash = '#ring-all-reduce-time'")
+    page.evaluate(built.RESTS)
+    bar, head = page.locator(".cx-filter").bounding_box(), page.locator("section#ring-all-reduce-time h3").bounding_box()
+    assert head["y"] >= bar["y"] + bar["height"]
 
 
 def test_every_formula_has_its_calculator():

@@ -53,6 +53,12 @@ def number(chapter):
     return chapter.split("-")[0].lstrip("0")
 
 
+def title(chapter):
+    """The heading of a chapter's notebook: 4 The α–β model."""
+    cells = json.loads((ROOT/f"chapters/{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return re.match(r"# (.+)", "".join(cells[0]["source"]))[1]
+
+
 def cite(key):
     return f"{{cite}}`{key}`"
 
@@ -122,7 +128,7 @@ $$
 $$
 
 <details class="cx-card" data-spec="{spec(f)}">
-<summary>letters, units, source, calculator</summary>
+<summary>letters, source, calculator</summary>
 
 {table(["", "Argument", "Meaning", "Takes"], rows)}
 Source: {derived if f.source == "derived" else cite(f.source)}.
@@ -141,7 +147,7 @@ constants stand in the formula with their values. <span class="cx-screen">Open a
 numbers.</span>
 """]
     for chapter in chapters():
-        parts.append(f"## Chapter {number(chapter)}\n\n{{doc}}`../chapters/{chapter}`\n")
+        parts.append(f"## {title(chapter)}\n\n{{doc}}`Chapter {number(chapter)} <../chapters/{chapter}>` derives them.\n")
         parts += [formula_card(f) for f in REGISTRY.values() if f.chapter == chapter]
     script = (ROOT/"tools/appendices/formulas.js").read_text(encoding="utf-8")
     return "\n".join([*parts, f"<script>\n{script}</script>\n"])

@@ -394,7 +394,7 @@ def side_bar(app, name, template, context, doctree):
 def cards(app, name, body):
     """What a formula's card says about its origin becomes links."""
     titles = app.env.titles
-    cites = {c.key: (c.bibliography_key.docname, c.citation_id) for c in app.env.get_domain("cite").citations}
+    cites = {c.key: c for c in app.env.get_domain("cite").citations}
 
     def chapter(match):
         target = "chapters/" + match[1]
@@ -406,8 +406,10 @@ def cards(app, name, body):
     def source(match):
         if match[1] not in cites:
             return match[0]
-        doc, anchor = cites[match[1]]
-        return f'source: <a href="{app.builder.get_relative_uri(name, doc)}#{anchor}">{match[1]}</a>'
+        cited = cites[match[1]]
+        uri, says = app.builder.get_relative_uri(name, cited.bibliography_key.docname), cited.formatted_entry.text.render(plaintext.Backend())
+        return (f'source: <span class="bibtex-citation">[<a class="reference internal" href="{uri}#{cited.citation_id}" '
+                f'title="{html.escape(says)}">{cited.formatted_entry.label}</a>]</span>')
 
     def recalled(match):
         formula, target = match[1], "chapters/" + match[2]
@@ -421,8 +423,13 @@ def cards(app, name, body):
 
 
 def exercises(app, name, body):
-    """A number in bold, 15.3, leads to the exercise of that number."""
+    """A number in bold, 15.3, leads to the exercise of that number, and the check of an exercise to its solution."""
     stem = posixpath.basename(name)
+    if name.startswith("exercises/") and f"solutions/{stem}" in app.env.tocs:
+        uri = app.builder.get_relative_uri(name, f"solutions/{stem}")
+        found = {ref.astext().partition(" ")[0]: ref["anchorname"] for ref in app.env.tocs[f"solutions/{stem}"].findall(nodes.reference)}
+        return re.sub(r"The check of (\d+[ab]?\.\d+)</span></span></summary>.*?</details>",
+                      lambda m: f'{m[0]}\n<p class="cx-solved-in"><a href="{uri}{found[m[1]]}">The solution of {m[1]}</a></p>' if m[1] in found else m[0], body, flags=re.S)
     if not name.startswith("chapters/") or f"exercises/{stem}" not in app.env.tocs:
         return body
     uri, found = app.builder.get_relative_uri(name, f"exercises/{stem}"), {}
@@ -459,6 +466,9 @@ def without_mathjax(context, body):
 
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
+    context["metatags"] = re.sub(r'<meta name="viewport"[^>]*>', "", context.get("metatags", "")) + "".join(         # the theme has its own
+        f'<link rel="preload" as="font" type="font/woff2" crossorigin href="{context["pathto"](f"_static/fonts/serif-{cut}.woff2", 1)}" />\n'
+        for cut in ("regular", "semibold"))
     body = context.get("body")
     if body:
         without_mathjax(context, body)

@@ -6,8 +6,9 @@ carries the package as a wheel, and a notebook that is downloaded begins by inst
     sphinx: {config: {book_repository: https://github.com/OWNER/NAME}}
 
 in _config.yml pages also get links to their source, to a new issue and to Colab and Binder, a canonical address, what
-shared links show, and the site a map; it is taken to be published on GitHub Pages. Without it all of these are absent.
-Colab opens a notebook as it is downloaded, from the branch that the workflow writes; Binder installs what .binder names.
+the picture that shared links show, and the site a map; it is taken to be published on GitHub Pages. Without it all of
+these are absent. Colab opens a notebook as it is downloaded, from the branch that the workflow writes; Binder installs
+what .binder names.
 """
 import html
 import json
@@ -76,10 +77,11 @@ def describe(app, name, template, context, doctree):
         return
     about = {"description": description(doctree)}
     tags = [f'<meta name="description" content="{html.escape(about["description"])}" />']
+    shared = {"title": f"{html.unescape(re.sub('<.*?>', '', context['title']))} · {app.config.html_title}", "type": "article", **about}
     if app.config.html_baseurl:
-        shared = {"title": f"{html.unescape(re.sub('<.*?>', '', context['title']))} · {app.config.html_title}", "type": "article", **about,
-                  "url": f"{app.config.html_baseurl}{name}.html", "image": app.config.html_baseurl + "_static/explorer.png"}
-        tags += [f'<meta property="og:{key}" content="{html.escape(value)}" />' for key, value in shared.items()]
+        shared |= {"url": f"{app.config.html_baseurl}{name}.html", "image": app.config.html_baseurl + "_static/explorer.png"}
+    tags += [f'<meta property="og:{key}" content="{html.escape(value)}" />' for key, value in shared.items()]
+    if app.config.html_baseurl:
         tags.append('<meta name="twitter:card" content="summary_large_image" />')
     context["metatags"] = context.get("metatags", "") + "\n".join(tags)
 

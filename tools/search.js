@@ -2,8 +2,8 @@
    nor whether a page is a chapter or a solution. */
 ;(() => {                                                // Sphinx puts this behind an expression that has no semicolon
   "use strict";
-  const WORTH = [["chapters/", 1], ["appendices/hardware", .9], ["appendices/corrections", .5], ["appendices/bibliography", .5],
-    ["appendices/", .8], ["exercises/", .5], ["solutions/", .4], ["", .7]];
+  const WORTH = [["chapters/", 1], ["appendices/hardware", .9], ["appendices/glossary", .8], ["appendices/package", .3], ["appendices/corrections", .3],
+    ["appendices/bibliography", .3], ["appendices/formulas", .4], ["appendices/", .7], ["exercises/", .3], ["solutions/", .25], ["plan", 1], ["", .7]];
   const SHOWN = 10;
   const words = (text) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const list = (x) => x === undefined ? [] : [].concat(x);
@@ -46,7 +46,7 @@
     pages.forEach((p, k) => found.forEach((f) => { p.text += f.place[k]*f.rare/all; p.has += f.place[k] > 0; }));
     const most = pages.some((p) => p.name) ? stems.length : Math.max(...pages.map((p) => p.has));
     return pages.filter((p) => p.name || p.has && p.has >= most).map(({ page, title, heading, anchor, name, text }) =>
-      ({ page, title, heading, anchor, score: WORTH.find(([start]) => page.startsWith(start))[1]*(name + text) }))
+      ({ page, title, heading, anchor, named: name > 12, score: WORTH.find(([start]) => page.startsWith(start))[1]*(name + text) }))
       .sort((a, b) => b.score - a.score || (a.page < b.page ? -1 : 1));
   }
 
@@ -56,7 +56,7 @@
     const there = anchor && page.getElementById(anchor.slice(1)), from = there ? there.closest("section, dl") : article;
     const pick = (within) => [...within.querySelectorAll("p, li, dd, td")].filter((e) => !e.closest("nav, .cx-under, .cell_input, pre")).map((e) => {
       const text = e.textContent.replace(/\\[()]/g, "").replace(/\s+/g, " ").trim(), low = text.toLowerCase();
-      return { text, has: asked.filter((w) => low.includes(w)).length - (text.length < 60 ? .3 : 0) - (/\\[({a-z]/.test(text) ? .5 : 0) };
+      return { text, from: e, has: asked.filter((w) => low.includes(w)).length - (text.length < 60 ? .3 : 0) - (/\\[({a-z]/.test(text) ? .5 : 0) };
     }).reduce((best, one) => one.has > best.has ? one : best, { text: "", has: 0 });
     const best = pick(from).has > 0 ? pick(from) : pick(article), parts = [];
     const at = Math.min(...asked.map((w) => best.text.toLowerCase().indexOf(w)).filter((i) => i >= 0));
@@ -65,24 +65,36 @@
       const is = asked.includes(part.toLowerCase());
       parts.push(is ? Object.assign(document.createElement("mark"), { textContent: part }) : part);
     }
-    return best.text ? parts : [];
+    const section = best.from?.closest("section[id], dt[id]");
+    return { parts: best.text ? parts : [], section: section && !section.querySelector("h1") ? "#" + section.id : "" };
+  }
+
+  // Exercises and their solutions begin with the same sentences: one result, which leads to both.
+  function withoutTwins(results) {
+    const solved = new Map(results.filter((r) => r.page.startsWith("solutions/")).map((r) => [r.page.slice(10), r.page]));
+    const asked = new Set(results.filter((r) => r.page.startsWith("exercises/")).map((r) => r.page.slice(10)));
+    return results.filter((r) => !r.page.startsWith("solutions/") || !asked.has(r.page.slice(10)))
+      .map((r) => r.page.startsWith("exercises/") ? { ...r, solution: solved.get(r.page.slice(10)) } : r);
   }
 
   Search.rank = rank;
   Search.query = (query) => {
-    Search._parseQuery(query);                             // leaves the words to the page that is opened, which marks them
-    const results = rank(query), asked = words(query).filter((w) => !stopwords.includes(w));
+    const results = withoutTwins(rank(query)), asked = words(query).filter((w) => !stopwords.includes(w));
     // From a file nothing can be fetched: there the results have no quotations. Elsewhere a page is fetched when its result is seen.
     const seen = location.protocol === "file:" ? null : new IntersectionObserver((entries) => entries.filter((e) => e.isIntersecting).forEach(async ({ target }) => {
       seen.unobserve(target);
-      target.lastChild.append(...quote(await (await fetch(target.firstChild.href.split("#")[0])).text(), target.firstChild.hash, asked));
+      const link = target.firstChild, { parts, section } = quote(await (await fetch(link.href.split("#")[0])).text(), link.hash, asked);
+      if (!link.hash && !("named" in link.dataset)) link.hash = section;       // a page that is not called so: to where it says so
+      target.lastChild.append(...parts);
     }));
     function show(some) {
-      for (const { page, title, heading, anchor } of some) {
+      for (const { page, title, heading, anchor, named, solution } of some) {
         const li = document.createElement("li"), a = document.createElement("a");
         a.href = page + DOCUMENTATION_OPTIONS.LINK_SUFFIX + anchor;
         a.textContent = new DOMParser().parseFromString(heading ? `${title} › ${heading}` : title, "text/html").body.textContent;
+        if (named) a.dataset.named = "";
         li.append(a);
+        if (solution) li.append(" ", Object.assign(document.createElement("small"), { innerHTML: ` · <a href="${solution + DOCUMENTATION_OPTIONS.LINK_SUFFIX}">with its solutions</a>` }));
         if (seen) li.append(Object.assign(document.createElement("p"), { className: "context" }));    // as high empty as filled
         Search.output.append(li);
         seen?.observe(li);

@@ -19,7 +19,10 @@ addEventListener("DOMContentLoaded", () => {
       return [kind, a.s[0], j, a.s[1]];
     }));
   }
-  const chart = ({ at: [, p, m], rows, ...more }) => ({ ...more, p, m, rows: rows.map(decode) });
+  function chart({ at: [, p, m], rows, ...more }) {
+    const decoded = rows.map(decode);
+    return { ...more, p, m, rows: decoded, pairs: decoded.some((row) => row.some((slot) => slot[1])) };
+  }
 
   // ---- the clock
   function clock({ p, m, v, rows, peaks }, [F, I, W, share = 1]) {
@@ -78,34 +81,33 @@ addEventListener("DOMContentLoaded", () => {
       left.push(text(x0 - 8, y + high/2 + 4, label(d), "end"));
       right.push(rect(x1 + 10, y + high/2 - 5, bar, 10, { fill: "memory" }), text(x1 + 14 + bar, y + high/2 + 4, number(peak)));
     });
-    const paths = {}, labels = [], weight = x1 - x0 < 8*long ? .5 : 1;
+    const paths = {}, labels = [], weight = x1 - x0 < 8*long ? .5 : 1, widths = [];
     let roomy = true;
-    D.bars.forEach((done, d) => done.forEach(([start, end, slot]) => {
-      const x = x0 + scale*start, z = x0 + scale*end, h = (high - 2)/slot.length;
+    D.bars.forEach((done, d, _, heights = []) => done.forEach(([start, end, slot]) => {
+      const x = x0 + scale*start, z = x0 + scale*end, h = (high - 2)/slot.length, from = fixed(x), to = fixed(z);
       slot.forEach(([kind, , j, tone], n) => {
         const y = y0 + high*d + 1 + h*n, fill = ROLES[kind], all = paths[fill + tone] ||= { fill, opacity: PALE[tone], d: "" };
-        all.d += `M${fixed(x)} ${fixed(y)}H${fixed(z)}V${fixed(y + h)}H${fixed(x)}Z`;
-        if (end === start) return;
-        roomy &&= h >= 12 && width(String(j)) + 2 < z - x;
+        const [top, foot] = heights[slot.length*(slot.length - 1)/2 + n] ||= [fixed(y), fixed(y + h)];
+        all.d += `M${from} ${top}H${to}V${foot}H${from}Z`;
+        if (end === start || !roomy) return;
+        roomy = h >= 12 && (widths[j] ||= width(String(j))) + 2 < z - x;
         labels.push(text((x + z)/2, y + h/2 + 4, String(j), "middle", { color: tone ? "other" : "on:" + fill, size: 11, spoken: false }));
       });
     }));
     out.push(group(Object.values(paths).map(({ d, ...more }) => path(d, { ...more, line: "paper", weight })), { name: "cx-ops" }), ...(roomy ? labels : []),
       group(left, { name: "cx-left" }), group(right, { name: "cx-right" }), group(head, { name: "cx-head" }));
-    return [out, W, y1 + 44, `${S.title}. ${fill(S.said[0], S.list[i].at, D)}`];
+    return [out, W, y1 + 44, `${S.title}. ${fill(S.said[0], S.list[i].at, D)}`, x0, x1];
   }
 
   // ---- where the chart is wider than its box, legend, names and peaks stay in sight, and what is cut fades
-  function pin(box) {
-    const over = box.scrollWidth - box.clientWidth, at = box.scrollLeft;
+  function pin(box, [, W, high, , x0, x1], at, over) {
     if (over < 1) return;
-    const high = box.firstChild.viewBox.baseVal.height;
     box.querySelector(".cx-head").style.translate = at + "px";
     for (const [name, moved, hidden] of [["left", at, at], ["right", at - over, over - at]]) {
       const g = box.querySelector(".cx-" + name), side = name === "left" ? -1 : 1;
       if (!g.querySelector(".cx-edge")) {
-        const { x, width: w } = g.getBBox(), edge = side < 0 ? x + w + 7 : x - 10;
-        g.insertAdjacentHTML("afterbegin", paint([rect(side < 0 ? -9 : edge, 27, (side < 0 ? edge : w) + 19, high, { fill: "paper" }),
+        const edge = side < 0 ? x0 - 1 : x1;
+        g.insertAdjacentHTML("afterbegin", paint([rect(side < 0 ? -9 : edge, 27, side < 0 ? edge + 9 : W - x1 + 9, high, { fill: "paper" }),
           group([1, 2, 3, 4, 5].map((n) => rect(edge - side*4*n - (side < 0 ? 4 : 0), 27, 4, high - 60, { fill: "paper", opacity: 1 - n/6 })), { name: "cx-edge" })]));
       }
       g.style.translate = moved + "px";
@@ -119,7 +121,7 @@ addEventListener("DOMContentLoaded", () => {
     const of = (i) => (charts[i] ||= chart(S.list[i]));
     const box = el("div", { class: "cx-picture", role: "group", "aria-label": S.title }), table = figure.querySelector("table");
     const said = el("div", { class: "cx-read", "aria-live": "polite" }), controls = el("div", { class: "cx-controls" });
-    let now = 0, W = 0, queued = 0;
+    let now = 0, W = 0, room = 640, at = 0, over = 0, drawn, words = "", queued = 0;
     const swap = (n, option) => S.list.findIndex(({ at }) => at.every((x, i) => x === (i === n ? option : S.list[now].at[i])));
     const sets = [], choices = S.options.flatMap((options, n) => {
       const set = cx.choice(S.choices[n], `${figure.id}-${n}`, options, (i) => { now = swap(n, options[i]); draw(); });
@@ -133,8 +135,8 @@ addEventListener("DOMContentLoaded", () => {
       controls.append(el("label", { for: id }, s.label), out, input);
       return { reset: () => { input.value = s.at; }, read: () => {
         v[i] = s.stops[input.value];
-        input.ariaValueText = out.textContent = number(v[i]);
-        input.disabled = i > 2 && !of(now).rows.flat().some((slot) => slot[1]);
+        if (out.textContent !== number(v[i])) input.ariaValueText = out.textContent = number(v[i]);
+        input.disabled = i > 2 && !of(now).pairs;
       } };
     });
     const reset = el("button", { type: "button" }, "Reset"), details = el("details", {}, el("summary", {}, "All schedules as a table"), el("div", {}, table));
@@ -149,17 +151,23 @@ addEventListener("DOMContentLoaded", () => {
       choices.forEach((read) => read());
       sliders.forEach((s) => s.read());
       const D = clock(of(now), v), text = fill(S.said[1], S.list[now].at, D);
-      box.innerHTML = frame(picture(S, now, of(now), D, W));
-      box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
-      pin(box);
-      if (said.innerHTML !== text) said.innerHTML = text;
+      drawn = picture(S, now, of(now), D, W);
+      box.innerHTML = frame(drawn);
+      over = Math.max(0, drawn[1] - room);                 // counted, not asked: an answer would lay the page out
+      at = Math.min(at, over);
+      box.tabIndex = over ? 0 : -1;
+      pin(box, drawn, at, over);
+      if (words !== text) said.innerHTML = words = text;
       if (details.open) table.tBodies[0].innerHTML = S.list.map(({ at }, i) => line(at, clock(of(i), v))).join("");
     }
     function fit() {
-      const w = Math.max(280, Math.min(760, Math.floor(box.clientWidth || 640)));
-      if (w !== W) { W = w; draw(); }
+      const seen = box.clientWidth || 640;
+      if (seen === room && W) return;
+      room = seen;
+      W = Math.max(280, Math.min(760, Math.floor(room)));
+      draw();
     }
-    box.addEventListener("scroll", () => pin(box), { passive: true });
+    box.addEventListener("scroll", () => { at = box.scrollLeft; pin(box, drawn, at, over); }, { passive: true });
     fit();
     new ResizeObserver(fit).observe(box);
   }
