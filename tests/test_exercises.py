@@ -124,7 +124,7 @@ def test_marking_is_idempotent_and_speaks_nbgrader():
     exercise, check = (c.metadata.nbgrader for c in once.cells[2:4])
     assert (exercise.grade_id, check.grade_id) == ("exercise-1-1", "check-1-1") and not any("nbgrader" in c.metadata for c in once.cells[4:])
     assert exercise.solution and not exercise.grade
-    assert check.grade and check.locked and check.points == 1
+    assert check.grade and check.locked and check.points == 2          # medium
 
 
 @each_solution

@@ -135,7 +135,8 @@ def test_a_course_of_days_says_what_it_takes_on_trust():
 
 def test_points_are_those_of_the_exercises():
     for chapter in ORDER:
-        checks = sum("".join(c["source"]).startswith("# check") for c in reading.cells("exercises", chapter))
-        assert reading.points(chapter)[0] == checks
+        text = " ".join("".join(c["source"]) for c in reading.cells("exercises", chapter))
+        levels = re.findall(r"\*\(\d+ minutes, (easy|medium|hard)\)\*", text)
+        assert reading.points(chapter)[0] == sum(("easy", "medium", "hard").index(level) + 1 for level in levels)
     total = sum(map(int, re.findall(r"\| (\d+) \| \d+ \|", reading.worth())))
     assert total == sum(reading.points(c)[0] for c in ORDER)

@@ -12,8 +12,8 @@ An author writes only text. One exercise is four cells:
     markdown   **Judge it** *(by hand, 3 points, 10 minutes)*. ...     optional: a question, here or in the statement
     markdown   **Points.** and a table                      then: what earns all, half and nothing of them, for who grades
 
-From this the tool derives nbgrader's metadata (schema 3), in the solution too; a check is worth a point. In
-the exercise the answers are blank, the **Why.** and **Points.** cells are gone, what is graded by hand has a cell to answer
+From this the tool derives nbgrader's metadata (schema 3), in the solution too; a check is worth a point if the exercise is
+easy, two if it is medium, three if it is hard. In the exercise the answers are blank, the **Why.** and **Points.** cells are gone, what is graded by hand has a cell to answer
 in, and each check carries the tag raises-exception: Run All goes on past it, and nbval demands that it
 really fails.
 tools/make_course.py makes what nbgrader takes.
@@ -34,12 +34,14 @@ MARK = re.compile(rf"# (exercise|check|why) {ID}\s*$", re.M)
 REGION = re.compile(r"^([ \t]+)### BEGIN SOLUTION[ \t]*\n.*?^\1### END SOLUTION[ \t]*$", re.S | re.M)
 MARKER = re.compile("### (BEGIN|END) SOLUTION")
 WHY = ("**Why.**", "**Points.**")         # of solutions only: reasons, and what earns the points of a hand
+LEVEL = re.compile(r"\*\(\d+ minutes, (\w+)\)\*")
+POINTS = {"easy": 1, "medium": 2, "hard": 3}         # of a check
 BY_HAND = re.compile(r"\(by hand, (\d+) points?, \d+ minutes\)")
 ANSWER = "*Your answer:*"
 STUB = "raise NotImplementedError"
 HOW = ("Replace each `raise NotImplementedError` by your answer, run the cell, then run the check "
        "below it: a check that says nothing has passed. When you are done, restart the kernel and "
-       "run all cells.")
+       "run all cells. An easy exercise is worth one point, a medium one two, a hard one three.")
 SOLVED = " The [solutions](../solutions/{}.ipynb) say why."
 
 
@@ -51,7 +53,7 @@ def kind(cell):
     return m.groups() if m else ("", None)
 
 
-def nbgrader(what, number, points=1):
+def nbgrader(what, number, points):
     """What nbgrader wants to know of an answer ("exercise"), a check, or an answer graded by hand ("judge").
 
     Its names know no dots: check 4.1 is check-4-1.
@@ -67,8 +69,10 @@ def mark(nb):
     for cell in nb.cells:
         cell.metadata.pop("nbgrader", None)
         what, number = kind(cell)
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            points = sum(POINTS[level] for level in LEVEL.findall(cell.source))
         if number and what != "why":
-            cell.metadata["nbgrader"] = nbformat.from_dict(nbgrader(what, number))
+            cell.metadata["nbgrader"] = nbformat.from_dict(nbgrader(what, number, points))
     return nb
 
 

@@ -68,8 +68,8 @@ def graded(root, name):
             checks = [g for n in book.find_submission(name, student).notebooks for g in n.grades if g.cell_type == "code"]
             points[student] = sum(g.auto_score or 0 for g in checks)
             most = sum(g.max_score for g in checks)
-    if open_checks < most:                # unanswered questions of a hand count, too
-        raise SystemExit(f"{name}: of {most:g} checks the validator fails {open_checks} in a blank notebook")
+    if open_checks < len(checks):         # unanswered questions of a hand count, too
+        raise SystemExit(f"{name}: of {len(checks)} checks the validator fails {open_checks} in a blank notebook")
     if not api.generate_feedback(name, RIGHT, force=True)["success"]:
         raise SystemExit(f"{name}: no feedback")
     return name, points, most

@@ -24,7 +24,7 @@ import nbformat
 
 import hidden
 from execute import ROOT
-from make_exercises import MARKER, REGION, STUB, kind
+from make_exercises import MARKER, REGION, STUB, kind, mark
 from mutants import TooLong, limited, module_changes
 
 COUNTED = "checks", "hidden", "key", "blank", "wrong", "by heart"
@@ -240,7 +240,8 @@ def student(found):
 def earned(nb, blocks, found):
     """{what is counted: how many} of a solution: checks, those with hidden tests, and the points of four students."""
     count, names, before, exercise = dict.fromkeys(COUNTED, 0), {"__name__": "__main__"}, {}, ""
-    for cell in nb.cells:
+    points = {}
+    for cell in mark(nb).cells:
         if cell.cell_type != "code":
             continue
         what, number = kind(cell)
@@ -251,12 +252,13 @@ def earned(nb, blocks, found):
             hidden.play(REGION.sub(rf"\1{STUB}", exercise), before)
             count["checks"] += 1
             count["hidden"] += number in blocks
-            count["key"] += hidden.passes(asked, names)
-            count["blank"] += hidden.passes(asked, before)
+            points[number] = cell.metadata.nbgrader.points
+            count["key"] += points[number]*hidden.passes(asked, names)
+            count["blank"] += points[number]*hidden.passes(asked, before)
         hidden.play(cell.source, names)
     mine = student(found)
-    count["wrong"] = sum(unseen for number, _, text, _, unseen in found if mine[number] == text)
-    count["by heart"] = sum(unseen for _, how, _, _, unseen in found if how == "table")
+    count["wrong"] = sum(points[number]*unseen for number, _, text, _, unseen in found if mine[number] == text)
+    count["by heart"] = sum(points[number]*unseen for number, how, _, _, unseen in found if how == "table")
     return count
 
 

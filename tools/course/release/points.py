@@ -15,7 +15,9 @@ for name in names:
     nb = nbformat.read(HERE/name/f"{name}.ipynb", as_version=4)
     NotebookClient(nb, timeout=120, allow_errors=True, resources={"metadata": {"path": HERE/name}}).execute()
     checks = [c for c in nb.cells if c.cell_type == "code" and c.metadata.get("nbgrader", {}).get("grade")]
-    failed = [c.source.splitlines()[0].removeprefix("# check ") for c in checks if any(o.output_type == "error" for o in c.outputs)]
+    passed = [c for c in checks if all(o.output_type != "error" for o in c.outputs)]
+    failed = [c.source.splitlines()[0].removeprefix("# check ") for c in checks if c not in passed]
     lost += len(failed)
-    print(f"{name}: {len(checks) - len(failed)} of {len(checks)}" + (f", not yet {', '.join(failed)}" if failed else ""), flush=True)
+    most, got = (sum(c.metadata["nbgrader"]["points"] for c in cells) for cells in (checks, passed))
+    print(f"{name}: {got} of {most}" + (f", not yet {', '.join(failed)}" if failed else ""), flush=True)
 sys.exit(lost > 0)
