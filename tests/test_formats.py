@@ -97,7 +97,7 @@ def test_fp16_rounds_as_numpy_does():
 @pytest.mark.parametrize("name, digest", {"e2m1": "dd13d51a045c6bfd", "e2m3": "3ce32abca8372024", "e3m2": "33a4724f5e20424f",
                                           "e4m3": "410f1948dc966260", "e5m2": "38c04a170e9ad858"}.items())
 def test_few_bits_round_as_ml_dtypes_does(name, digest):
-    """Each mark, the middle to the next one, and three places on either side of it; the digest is of what 0.6.0 gives."""
+    """Each mark, the middle to the next one, and three places on either side of it; digests by tools/ml_dtypes_digest.py."""
     m = marks(FORMATS[name])
     x = (m[:-1, None] + np.diff(m)[:, None]*np.arange(8)/8).ravel()
     got = nearest(np.concatenate([x, -x]), FORMATS[name]) + 0.0          # one zero
@@ -164,6 +164,32 @@ def test_an_mx_scale_is_a_power_of_two_and_a_block_is_its_own():
     assert np.array_equal(scaled(8*x, FORMATS["e2m1"], 32, "e8m0"), 8*y)
     top = np.array([[7.9, *[1.0]*31]])                     # 7.9 is clipped to 6, and rounded up to a scale of 2
     assert scaled(top, FORMATS["e2m1"], 32, "e8m0")[0, 0] == 6 and scaled(top, FORMATS["e2m1"], 32, "e8m0 up")[0, 0] == 8
+
+
+def some_blocks(size, spread):
+    """200 blocks whose sizes differ by powers of two, one with an outlier, one of zeros: as in tools/ml_dtypes_digest.py."""
+    rng = np.random.default_rng(30)
+    x = rng.normal(size=(200, size))*2.0**rng.integers(-spread, spread, (200, 1))
+    x[7, 3] *= 30
+    x[11] = 0
+    return x
+
+
+BLOCKS = {("int8", 32, "e8m0"): "87ce07ab0da7a5e2", ("e2m1", 32, "e8m0"): "1a16e19965516873",
+          ("e2m3", 32, "e8m0"): "bddd11138f64bc06", ("e3m2", 32, "e8m0"): "31acf05c96ccf89e",
+          ("e4m3", 32, "e8m0"): "8c086aa8fba8465c", ("e5m2", 32, "e8m0"): "81eb0f469dbcfd60",
+          ("e2m1", 16, "nvfp4"): "7406b25d853a8853"}
+
+
+@pytest.mark.parametrize("name, size, scale", BLOCKS)
+def test_blocks_are_those_of_a_quantiser_made_of_casts(name, size, scale):
+    """MXINT8, MXFP4, both MXFP6, both MXFP8 and NVFP4, from casts of ml_dtypes 0.6.0 (tools/ml_dtypes_digest.py)."""
+    x = some_blocks(size, 4 if scale == "nvfp4" else 12)
+    got = scaled(x, FORMATS[name], size, scale) + 0.0                    # one zero
+    assert hashlib.sha256(got.tobytes()).hexdigest()[:16] == BLOCKS[name, size, scale]
+    for rival in {"float", "e8m0", "e8m0 up", "nvfp4"} - {scale}:
+        other = scaled(x, FORMATS[name], size, rival) + 0.0
+        assert hashlib.sha256(other.tobytes()).hexdigest()[:16] != BLOCKS[name, size, scale], rival
 
 
 def test_nvfp4_holds_the_largest_number_of_a_block_to_e4m3():

@@ -3,7 +3,10 @@
 A number counts as computed if its value, as printed, occurs in a code cell or in an output.  Left out are whole
 numbers up to ten, years, exponents, identifiers such as H100 or bf16, numbers of chapters, exercises and equations,
 inline code and the targets of links.
+
+A caption under a mark is held to more: its numbers stand in its own cell, in an earlier assert or in an output.
 """
+import ast
 import html
 import re
 from pathlib import Path
@@ -118,3 +121,90 @@ def test_the_test_accepts_what_was_computed():
     assert [w for w, x in quoted(nb) if not known(x, computed(nb))] == []
     table = notebook(("m", "| a | b |\n|---|---|\n| 55 | 66 |\n\nFrom {cite}`x`."), ("m", "The 55 of the table."))
     assert [w for w, x in quoted(table) if not known(x, computed(table))] == []
+
+
+# Captions of proofs and tests.  What a mark claims is claimed by its own cell, so its numbers are looked for there.
+MARKED = re.compile(r"# (further )?[∎✓]")
+IN_CODE = re.compile(r"(?<![\w.])(\d[\d,_]*(?:\.\d+)?|\.\d+)(e[+-]?\d+)?")
+WORDS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "kB": 3, "M": 6, "MB": 6, "G": 9, "B": 9, "GB": 9,
+         "T": 12, "TB": 12, "PB": 15, "µs": -6, "ms": -3, "Gb/s": 9, "GB/s": 9, "TFLOP/s": 12}
+
+
+def caption(source):
+    """(caption, the code below it) of a marked cell; None of any other."""
+    lines = source.split("\n")
+    if not MARKED.match(lines[0]):
+        return None
+    end = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return " ".join(line.lstrip("# ") for line in lines[:end]), "\n".join(lines[end:])
+
+
+def asserted(code):
+    """The statements of a cell that hold an assert: a loop or a function with all that it says."""
+    tree = ast.parse(re.sub(r"^[%!].*$", "", code, flags=re.M))
+    return "\n".join(ast.get_source_segment(code, node) for node in tree.body
+                     if any(isinstance(part, ast.Assert) for part in ast.walk(node)))
+
+
+def shown(cell):
+    """What a cell's outputs say, as text."""
+    data = [o.get("data", {}) for o in cell.outputs]
+    return "\n".join([o.get("text", "") for o in cell.outputs] + [str(d.get("text/plain", "")) for d in data]
+                     + [html.unescape(re.sub(r"<[^>]*>", " ", str(d.get("text/html", "")))) for d in data])
+
+
+def written(text):
+    """The values of all numbers in a text of code or of outputs."""
+    text = plain(text)
+    values = {value(m[1])*10.0**int(m[2]) for m in POWER.finditer(text)}
+    values |= {float(a)**int(b) for a, b in re.findall(r"(?<![\w.])(\d+)\*\*(\d{1,2})(?!\d)", text)}
+    values |= {float(a)*10.0**int(b) for a, b in re.findall(r"(?<![\w.])(\d+(?:\.\d+)?)\*10\*\*(\d+)", text)}
+    values |= {10.0**int(m[1]) for m in BARE_POWER.finditer(text)}
+    for m in IN_CODE.finditer(text):
+        for token in {m[1], *m[1].split(",")}:
+            if token.strip(",_"):
+                values.add(value(token.strip(",_") + (m[2] or "")))
+    return values
+
+
+def unfounded(nb):
+    """(cell, number) for numbers in captions that neither the cell's code, nor an earlier assert, nor an output holds.
+
+    A share may stand in code for its percentage, the end of a `range` for the last of it, and a value in SI units for
+    one with a prefix or a word, as in 4.5 GB, 3 ms or 14 digits.
+    """
+    before = set()
+    for cell in nb.cells:
+        if cell.cell_type != "code":
+            continue
+        code, said = (caption(cell.source) or ("", cell.source))[::-1]
+        if said != cell.source:
+            values = before | written(f"{code}\n{shown(cell)}")
+            ends = {value(v) for v in re.findall(r"(?:range|integers)\((?:[^(),]*, ?)?([\d_]+)[,)]", code)}
+            for number, x in quoted(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(said)])):
+                follows = {m[1] for m in re.finditer(re.escape(number) + r"\s*([\w/µ%]*)", plain(said))}
+                powers = [WORDS[w] for w in follows & set(WORDS)]
+                share = bool(re.search(re.escape(number) + r"(?:[^.;:]|\.(?=\d))*(%|percent|points)", plain(said)))
+                if not (known(x, values) or x + 1 in ends or share and any(known(v, values) for v in (x/100, 1 - x/100, 1 + x/100))
+                        or any(known(x*10.0**p, values) for p in powers) or "digits" in follows and known(10.0**-x, values)):
+                    yield cell.id, number
+        before |= written("\n".join([asserted(code or cell.source), shown(cell)]))
+
+
+@pytest.mark.parametrize("path", [p for p in NOTEBOOKS if p.parent.name == "chapters"], ids=lambda p: p.stem)
+def test_a_caption_says_numbers_of_its_cell(path):
+    missing = [f"{cell}: {number}" for cell, number in unfounded(nbformat.read(path, as_version=4))]
+    assert not missing, f"neither its cell, nor an earlier assert, nor an output holds {'; '.join(missing)}"
+
+
+@pytest.mark.parametrize("cells, missing", [
+    (["# \u2713 On 32 words, 200,000 rounds yield 4.07 and 3.00 tokens at\n#   acceptances 0.896 and 0.741\n"
+      "for blend in (.35, .9):\n    n = rounds(32, 100_000)\n    assert abs(n/many(blend) - 1) < .01"],
+     ["200,000", "4.07", "3.00", "0.896", "0.741"]),
+    (["# \u2713 It gains 12.5 % at 45 GB, for 1 to 19 ranks, to 13 digits\nfor p in range(1, 20):\n"
+      "    assert abs(gain(p, 45e9) - .125) < 1e-13"], []),
+    (["n = 64", "# \u220e All 64 agree\nassert all(agree(i) for i in range(n))"], ["64"]),
+    (["n = 64\nassert n == 64", "# \u220e All 64 agree\nassert all(agree(i) for i in range(n))"], []),
+    (["# further \u2713 DeepSeek 67B keeps 0.3\nkeep = .3             # of DeepSeek 67B\nassert kept() == keep"], [])])
+def test_the_test_sees_captions(cells, missing):
+    assert [number for _, number in unfounded(notebook(*(("c", c) for c in cells)))] == missing
