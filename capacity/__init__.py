@@ -13,7 +13,6 @@ source, is a `PublishedLink`, and a published training run a `PublishedRun`.  Ge
 `search`, `matmul` and `conversion` in `capacity.placement`, `ticks` and `label` in `capacity.pictures.plot`.  Modules
 load when a name is first asked for, so `import capacity` costs numpy and nothing else.
 """
-import difflib
 import importlib
 import importlib.util
 import sys
@@ -78,6 +77,7 @@ def __getattr__(name):
         return importlib.import_module("." + name, __name__)
     if name in _formulas():
         return _formulas()[name]
+    import difflib                                # costs as much as the whole package: when it is needed
     close = [*_data(name), *difflib.get_close_matches(name, __dir__(), 3)]
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     error = ImportError if sys._getframe(1).f_code.co_name == "_handle_fromlist" else AttributeError     # `from capacity import name`

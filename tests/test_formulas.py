@@ -321,3 +321,13 @@ def test_import_is_light():
                             "print([m for m in ('sympy', 'matplotlib', 'ipywidgets', 'IPython') if m in sys.modules])"],
                            capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert heavy.strip() == "[]"
+
+
+def test_import_takes_fifteen_milliseconds_beyond_numpy():
+    """Of the processor, the least of seven processes."""
+    import subprocess
+    import sys
+    program = "import numpy, time; began = time.process_time(); import capacity; print(time.process_time() - began)"
+    took = min(float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+               for _ in range(7))
+    assert took < .015, f"{1000*took:.1f} ms"
