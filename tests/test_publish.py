@@ -115,10 +115,10 @@ def test_no_download_links_to_a_file_beside_it():
 
 
 def test_one_version(capsys):
-    changes.main([])
+    changes.main()
     assert capsys.readouterr().out.strip()
     with pytest.raises(SystemExit, match="the tag says 9.9.9"):
-        changes.main(["v9.9.9"])
+        changes.main("v9.9.9")
 
 
 def test_the_newest_section_alone():

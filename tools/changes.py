@@ -20,11 +20,12 @@ def newest(changelog):
     return first[1], first[2], changelog[first.end():older[0].start() if older else None].strip()
 
 
-def main(tags):
+def main(tag=None):
     version, date, text = newest((ROOT/"CHANGELOG.md").read_text(encoding="utf-8"))
     cited = yaml.safe_load((ROOT/"CITATION.cff").read_text(encoding="utf-8"))
-    said = {"pyproject.toml": project()["version"], "CITATION.cff": str(cited["version"]), "CHANGELOG.md": version,
-            **{"the tag": tag.removeprefix("v") for tag in tags}}
+    said = {"pyproject.toml": project()["version"], "CITATION.cff": str(cited["version"]), "CHANGELOG.md": version}
+    if tag:
+        said["the tag"] = tag.removeprefix("v")
     if len({*said.values()}) > 1:
         raise SystemExit("different versions: " + ", ".join(f"{where} says {what}" for where, what in said.items()))
     if str(cited["date-released"]) != date:
@@ -33,4 +34,4 @@ def main(tags):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])
