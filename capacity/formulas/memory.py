@@ -154,3 +154,12 @@ def gathered_bytes(layer_params: Count, end_params: Ratio, weight: Bytes, grad: 
     what `fsdp_peak_bytes` adds to the shards, with `units` gathered ahead; else that one, told the larger, is a bound.
     """
     return weight*(units*layer_params + end_params) + grad*maximum(layer_params, end_params)
+
+
+# copies of what travels
+@formula(chapter="19-memory-equation", source="derived")
+def traffic_buffer_bytes(params: Count, unit_params: Count, bucket: Bytes, gather_copy: Bytes, scatter_copy: Bytes) -> Bytes:
+    """Bytes of buffers in which weights and gradients travel: buckets for the gradients of all parameters, and copies of
+    one whole unit, of its weights before they are in place and of its gradient before it is sent.
+    """
+    return bucket*params + unit_params*(gather_copy + scatter_copy)
