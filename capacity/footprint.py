@@ -12,12 +12,12 @@ from . import specs
 from .algebra import ceil, floor, larger, maximum, minimum, where
 from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered_bytes, in_flight_chunks,
                        logit_bytes, model_state_bytes, padded_copies, recompute_bytes, routed_working_bytes,
-                       score_bytes_per_layer)
+                       score_bytes_per_layer, traffic_buffer_bytes)
 from .hardware import Accelerator, Cluster
 from .layout import Layout
 from .transformer import Transformer
 
-PARTS = "weights", "grads", "optimizer", "gathered", "activations", "head", "working", "placeholders", "workspace"
+PARTS = "weights", "grads", "optimizer", "gathered", "activations", "head", "working", "placeholders", "workspace", "buffers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,8 @@ class Kernels:
     masks        True for dropout as in GPT-2: two masks of one byte per element
     eager        True where SwiGLU runs as two operations, each of which keeps what it reads
     per_logit    bytes per logit when the backward pass begins
+    root         bytes of the number that a norm keeps of a token
+    per_token    bytes a token that live from the first layer to the loss: numbers of tokens and targets, a loss's log-sum
     per_element  (replicated, sharded) bytes per element of the residual stream instead of a table of tensors, or None
     capacity     what an expert takes over its even share, rounded up to whole tokens; None for an even share, unpadded
     router       bytes per token and expert that the router keeps
@@ -79,6 +81,8 @@ class Kernels:
     masks: bool = False
     eager: bool = False
     per_logit: Any = 10
+    root: Any = 4
+    per_token: Any = 0
     per_element: tuple | None = None
     capacity: Any = None
     router: Any = 4
@@ -100,16 +104,46 @@ def kernels():
     eager     the same with SwiGLU in two operations
     dropout   the same with dropout masks
     34 bytes  of each element of the residual stream, whatever the model: chapter 6's estimate
+    ledger    the small transformer of `witness.allocator` with fused kernels: roots in 16 bits, two numbers of a token in 64
     megatron  Megatron-LM 23e00ed096 with Transformer Engine 2.11 and PyTorch 2.10, without recomputation
     """
     return specs.Facts({k.name: k for k in (
         Kernels(name="textbook"), Kernels(name="eager", eager=True), Kernels(name="dropout", masks=True),
         Kernels(name="34 bytes", per_element=(10, 24), per_logit=6, source="korthikanti2022"),
+        Kernels(name="ledger", root=2, per_token=8 + 8 + 4),
         Kernels(name="megatron", per_logit=2, capacity=1, router=20, exchange=True, working=True, placeholders=True,
                 workspace=32*2**20, streams=4, head_workspace=2*(2*2**22 + 16*2**13), source="simumax2026",
                 note="The fused cross-entropy writes the logits' gradient over the logits. Router: two fp32 softmaxes, 16-bit "
                      "probabilities, two masks, a map of 32-bit rows there and back. Workspaces: 32 MiB of Transformer "
                      "Engine from Hopper on; PyTorch's default, 2 of 4 MiB and 16 of 8 KiB, in each of two threads."))})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffers:
+    """Where weights and gradients are while they travel, in bytes per parameter.
+
+    kept      of all gradients of a device, in buckets that live as long as the gradients do
+    gather    of a whole unit, a layer or one end of the model: what an all-gather fills before it is copied to the weights
+    scatter   of a whole unit: what a reduce-scatter is given, a copy of the gradient; there is none while the head runs
+    """
+    name: str
+    kept: Any = 0
+    gather: Any = 0
+    scatter: Any = 0
+    note: str = ""
+
+    def __post_init__(self):
+        specs.at_least(0, kept=self.kept, gather=self.gather, scatter=self.scatter)
+
+
+@functools.cache
+def buffers():
+    """The named Buffers of the book, {name: Buffers}."""
+    return specs.Facts({b.name: b for b in (
+        Buffers(name="none", note="gradients and weights travel from where they are"),
+        Buffers(name="ddp", kept=2, note="DistributedDataParallel with 16-bit gradients; 0 with gradient_as_bucket_view"),
+        Buffers(name="passing", scatter=2, note="a unit's 16-bit gradient is copied, sent, and gone before the next"),
+        Buffers(name="fsdp", gather=2, scatter=4, note="fully_shard, 16-bit weights, reduce_dtype in 32"))})
 
 
 @dataclass(frozen=True)
@@ -145,16 +179,16 @@ def activation_table(model, *, kernels="textbook", sparse=None, copies=None, cp=
         raise ValueError(f"sparse = {sparse!r}, and {model.name or 'the model'} has no experts; allowed: False")
     if kernels.per_element:
         raise ValueError(f"kernels = {kernels.name!r} are bytes per element; allowed: kernels that name tensors")
-    attention = [*_norm(model, "layer input"), *_heads(model, kernels, cp)]
-    block = [*_norm(model, "block input"), *(_experts(model, kernels, copies) if sparse else _dense(model, kernels))]
+    attention = [*_norm(model, kernels, "layer input"), *_heads(model, kernels, cp)]
+    block = [*_norm(model, kernels, "block input"), *(_experts(model, kernels, copies) if sparse else _dense(model, kernels))]
     mask = [("dropout mask", model.hidden, "sequence")] if kernels.masks else []
     return tuple([Saved("attention", *row) for row in attention + mask]
                  + [Saved("feed-forward", *row) for row in block + mask])
 
 
-def _norm(model, name):
+def _norm(model, kernels, name):
     return ((name, 2*model.hidden, "sequence"), ("norm output", 2*model.hidden, "sequence"),
-            ("norm statistics", 4*model.norm, "sequence"))
+            ("norm statistics", kernels.root*model.norm, "sequence"))
 
 
 def _heads(model, kernels, cp):
@@ -165,7 +199,7 @@ def _heads(model, kernels, cp):
         for name, rank in (("query bottleneck", latent.q_rank), ("key-value bottleneck", latent.kv_rank)):
             yield name, 2*rank, "sequence"
             yield f"{name}, normed", 2*rank, "sequence"
-        yield "bottlenecks' norm statistics", 2*4*model.norm, "sequence"
+        yield "bottlenecks' norm statistics", 2*kernels.root*model.norm, "sequence"
     yield "queries", 2*model.query_width, "tensor"
     yield "keys", 2*key_width, "tensor"
     yield "values", 2*(model.value_width if latent else model.kv_width), "tensor"
@@ -223,7 +257,8 @@ class Footprint:
     head          input and output of the last norm, logits
     working       what the passes hold besides, where the kernels say that it is counted
     placeholders  tensors that stand for gradients of weights, where the library has them
-    workspace     workspaces and buffers that stay
+    workspace     workspaces that stay
+    buffers       in which weights and gradients travel, where the caller says that there are any
     instants      all that were compared: each stage that may need most, at each Instant that may be the greatest
     """
     instants: tuple = field(repr=False)
@@ -272,11 +307,13 @@ class Footprint:
         return self.total <= share*device.memory
 
 
-def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook", units=2):
+def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook", buffers="none", units=2):
     """The Footprint of a training step: model on cluster under layout, in sequences of seq_len tokens.
 
     policy    name or Policy: bytes of state per parameter, see `policies`
     kernels   name or Kernels: which tensors a layer keeps, and what a library adds, see `kernels`
+    buffers   name or Buffers: copies of what travels, see `buffers`; none by default, since they are a library's habit
+              and not the layout's: Megatron-LM sends its fp32 gradients from where they are, DDP keeps buckets
     units     whole layers that a device with sharded weights holds at a time
 
     Stages hold consecutive layers; where these do not divide, the stage that needs most has one more than its share.
@@ -292,7 +329,8 @@ def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook
     layout.demand_legal(model, cluster)
     policy = _named(policy, policies(), Policy, "policy")
     kernels = _named(kernels, globals()["kernels"](), Kernels, "kernels")
-    *stages, last = (_Stage(model, layout, seq_len, policy, kernels, units, stage) for stage in _stages(model, layout))
+    buffers = _named(buffers, globals()["buffers"](), Buffers, "buffers")
+    *stages, last = (_Stage(model, layout, seq_len, policy, kernels, buffers, units, stage) for stage in _stages(model, layout))
     return Footprint((*(stage.last_layer() for stage in stages), *last.instants()))
 
 
@@ -313,9 +351,9 @@ def _stages(model, layout):
 class _Stage:
     """What one stage of a pipeline holds. The arguments are those of `memory`; dense, sparse: its layers of each kind."""
 
-    def __init__(self, model, lay, seq_len, policy, kernels, units, stage):
+    def __init__(self, model, lay, seq_len, policy, kernels, buffers, units, stage):
         self.model, self.lay, self.seq_len, self.policy, self.kernels = model, lay, seq_len, policy, kernels
-        self.units, self.stage = units, stage
+        self.buffers, self.units, self.stage = buffers, units, stage
         self.first, self.last = 1 - minimum(stage, 1), 1 - minimum(lay.pp - 1 - stage, 1)       # 1 where it is, else 0
         self.tokens = lay.microbatch*seq_len/lay.cp             # of a micro-batch, on one device
         self.stored = 2*self.tokens*model.hidden/lay.seq_ranks  # the input of a layer, 16 bits
@@ -333,7 +371,7 @@ class _Stage:
 
     def instants(self):
         """Of the last stage: the head, and where it may need more, the last layer."""
-        if self.kernels.working or not _is(self.lay.recompute, 0):
+        if self.kernels.working or not (_is(self.lay.recompute, 0) and _is(self.buffers.scatter, 0)):
             yield self.last_layer()
         yield Instant(self.stage, "the head", self.parts(layer=0))
 
@@ -344,7 +382,8 @@ class _Stage:
             weights=self.state(weight=p.weight), grads=self.state(grad=p.grad), optimizer=self.state(optimizer=p.optimizer),
             gathered=self.gathered(), activations=self.activations(layer), head=0 if layer else self.head(),
             working=(self.working() if layer else self.last*2*self.tokens*self.model.hidden) if k.working else 0,
-            placeholders=self.placeholders() if k.placeholders else 0, workspace=self.workspace() if k.workspace else 0)
+            placeholders=self.placeholders() if k.placeholders else 0, workspace=self.workspace() if k.workspace else 0,
+            buffers=self.traffic(layer))
 
     # ---- state -------------------------------------------------------------------------------
     def state(self, **nbytes):
@@ -385,9 +424,20 @@ class _Stage:
         """Bytes of whole weights and gradients that are not kept."""
         if self.lay.zero < 2:
             return 0
-        layer = self.layer_params(True) + self.expert_params if self.model.experts else self.layer_params(False)
         weight = self.policy.copy if self.lay.zero == 3 else 0
-        return gathered_bytes(layer, self.end, weight, self.policy.grad, units=self.units)
+        return gathered_bytes(self.unit_params, self.end, weight, self.policy.grad, units=self.units)
+
+    @property
+    def unit_params(self):
+        """Parameters of a whole layer on one device, of the kind that has more."""
+        return self.layer_params(True) + self.expert_params if self.model.experts else self.layer_params(False)
+
+    def traffic(self, layer):
+        """Bytes of copies of what travels: while the last layer runs with its gradient's, at the head without."""
+        b = self.buffers
+        if all(_is(n, 0) for n in (b.kept, b.gather, b.scatter)):
+            return 0
+        return traffic_buffer_bytes(self.state(grad=1), maximum(self.unit_params, self.end), b.kept, b.gather, layer*b.scatter)
 
     # ---- activations -------------------------------------------------------------------------
     def activations(self, layer):
@@ -414,8 +464,8 @@ class _Stage:
     def head(self):
         """Bytes of the last norm's input, output and statistics, and of the logits."""
         model, lay, k = self.model, self.lay, self.kernels
-        norm = 0 if k.per_element else sum(row[1] for row in _norm(model, ""))*self.tokens/lay.seq_ranks
-        return self.last*(norm + logit_bytes(self.tokens, model.vocab, lay.tp, per_logit=k.per_logit))
+        norm = 0 if k.per_element else sum(row[1] for row in _norm(model, k, ""))*self.tokens/lay.seq_ranks
+        return self.last*(norm + k.per_token*self.tokens + logit_bytes(self.tokens, model.vocab, lay.tp, per_logit=k.per_logit))
 
     # ---- what a library adds -----------------------------------------------------------------
     def working(self):

@@ -155,6 +155,9 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     prefetch=(r"k_{\mathrm{p}}", "units gathered ahead of the one in use"),
     shards=(r"P_{\mathrm{s}}", "ranks that share one copy"),
     replicas=(r"P_{\mathrm{r}}", "copies"),
+    bucket=(r"c_{\mathrm{g}}", "bytes of a gradient's bucket per parameter"),
+    gather_copy=(r"c_{\mathrm{w}}", "bytes per parameter of what an all-gather fills before the weights are in place"),
+    scatter_copy=(r"c_{\mathrm{r}}", "bytes per parameter of the gradient's copy that a reduce-scatter is given"),
     gather=(r"T_{\mathrm{g}}", "time to gather all weights once"),
     scatter=(r"T_{\mathrm{r}}", "time to scatter all gradients once"),
     # activations and recomputation

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from capacity import (Footprint, GiB, Kernels, Layout, MiB, Policy, Saved, Transformer, accelerator,
-                      activation_bytes_per_layer, activation_table, attention_saved_bytes, cluster, estimate,
+from capacity import (Buffers, Footprint, GiB, Kernels, Layout, MiB, Policy, Saved, Transformer, accelerator,
+                      activation_bytes_per_layer, activation_table, attention_saved_bytes, buffers, cluster, estimate,
                       gated_saved_bytes, gathered_bytes, in_flight_chunks, interleaved, kernels,
                       latent_saved_bytes, logit_bytes, memory, memory_runs, model, model_state_bytes, one_f_one_b, one_f_one_b_activations,
                       padded_copies, policies, published_rows, routed_saved_bytes, routed_working_bytes, specs)
@@ -258,6 +258,46 @@ def test_whole_weights_by_hand():
     sparse = foot(Layout(batch=512, dp=512, ep=64, zero=3), DEEPSEEK).gathered
     layer = DEEPSEEK.attention_matmul + DEEPSEEK.layer_small + e.count*(7168 + 1) + (1 + 256/64)*DEEPSEEK.expert_matmul
     assert sparse == pytest.approx(2*(2*layer + 129280*7168) + 2*max(layer, 129280*7168))
+
+
+def test_buffers_by_hand():
+    """DDP keeps 2 bytes of each gradient at every instant; a unit's copies are those of the larger of a layer and an end."""
+    one, alone, shape = cluster("dgx-h100", 8), Layout(batch=8, dp=8, zero=0), model("llama3-8b")
+    plain, ddp = (foot(alone, shape, machine=one, buffers=b) for b in ("none", "ddp"))
+    assert plain.buffers == 0 and ddp.buffers == 2*shape.params == ddp.total - plain.total
+    assert [i.parts["buffers"] for i in ddp.instants] == [2*shape.params]
+    passing = foot(alone, shape, machine=one, buffers="passing")
+    end, layer = shape.vocab*shape.hidden, shape.attention_matmul + shape.ffn_matmul + shape.layer_small
+    assert passing.total == plain.total and passing.worst.name == "the head" and end > layer
+    assert {i.name: i.parts["buffers"] for i in passing.instants} == {"the last layer": 2*end, "the head": 0}
+    shards = foot(Layout(batch=8, dp=8, zero=3), shape, machine=one, policy="fsdp", buffers="fsdp")
+    assert {i.name: i.parts["buffers"] for i in shards.instants} == {"the last layer": 6*end, "the head": 2*end}
+    wide = replace(shape, vocab=1000)
+    got = foot(Layout(batch=8, dp=8, zero=3), wide, machine=one, policy="fsdp", buffers="fsdp")
+    assert got.instants[0].parts["buffers"] == 6*layer and got.worst.name == "the last layer"
+    own = Buffers(name="own", kept=3, gather=5, scatter=7)
+    both = foot(Layout(batch=8, dp=4, tp=2, zero=2), shape, machine=one, buffers=own)
+    kept = foot(Layout(batch=8, dp=4, tp=2, zero=2), shape, machine=one, policy=Policy(name="g", weight=0, grad=1, optimizer=0)).grads
+    assert {i.name: i.parts["buffers"] for i in both.instants} == {"the last layer": 3*kept + 12*end/2, "the head": 3*kept + 5*end/2}
+    e = DEEPSEEK.experts
+    unit = DEEPSEEK.attention_matmul + DEEPSEEK.layer_small + e.count*(7168 + 1) + (1 + 256/64)*DEEPSEEK.expert_matmul
+    sparse = foot(Layout(batch=512, dp=512, ep=64, zero=3), replace(DEEPSEEK, vocab=1000), buffers="fsdp")
+    assert sparse.instants[-1].parts["buffers"] == pytest.approx(2*unit)
+    with pytest.raises(ValueError, match="unknown buffers 'dpd'"):
+        foot(buffers="dpd")
+    with pytest.raises(ValueError, match="kept = -1; allowed: at least 0"):
+        Buffers(name="less", kept=-1)
+    assert set(buffers()) == {"none", "ddp", "passing", "fsdp"}
+
+
+def test_kernels_of_the_ledger():
+    rows = {r.name: r.bytes for r in activation_table(model("llama3-8b"), kernels="ledger")}
+    assert rows["norm statistics"] == 2 and rows["log-sum-exp"] == 4*32
+    alone = cluster("dgx-h100", 1), Layout(batch=1, zero=0)
+    heads = [memory(model("llama3-8b"), *alone, 8192, kernels=k).head for k in ("textbook", "ledger")]
+    assert heads[1] - heads[0] == 8192*(20 - 2)
+    latent = {r.name: r.bytes for r in activation_table(DEEPSEEK, kernels="ledger")}
+    assert latent["bottlenecks' norm statistics"] == 4
 
 
 def test_scores_and_bytes_per_element():
@@ -520,7 +560,7 @@ def test_every_mebibyte_of_one_row():
     token = 2*h + 2*h + 4 + 2*8192 + 2*2*1024 + 2*8192 + 4*64 + 2*h + 2*h + 4 + 2*2*f_ + 2*f_
     assert f.worst.stage == 0 and f.worst.name == "the last layer"
     assert f.parts == dict(weights=2*params, grads=4*params, optimizer=12*params/4, gathered=0, activations=2*6*y*token, head=0,
-                           working=y*(2*h + 4*f_), placeholders=2*layer, workspace=32*MiB)
+                           working=y*(2*h + 4*f_), placeholders=2*layer, workspace=32*MiB, buffers=0)
     assert f.total/MiB == pytest.approx(68149.2, rel=2e-4)
 
 

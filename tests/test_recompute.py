@@ -197,6 +197,75 @@ def test_twelve_layers_that_differ():
 
 
 # ---- segments
+# ---- graphs
+def chain_reads(n):
+    return [(i,) for i in range(n)]
+
+
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_a_graph_that_is_a_chain(layers):
+    sizes = [1]*layers, [1]*layers, [3]*layers
+    for memory in range(3, 14):
+        assert recompute.graph_least(*sizes, chain_reads(layers), memory)[0] == recompute.least_time(*sizes, memory)[0]
+        assert (recompute.graph_least(*sizes, chain_reads(layers), memory, anywhere=True)[0]
+                == recompute.try_everything(layers, memory, 1, 1, 3, anywhere=True))
+
+
+def test_chains_of_layers_that_differ_as_graphs():
+    rng = np.random.default_rng(4)
+    for _ in range(8):
+        states, times = rng.integers(1, 4, 4).tolist(), rng.integers(1, 6, 4).tolist()
+        tapes = [s + int(n) for s, n in zip(states, rng.integers(1, 8, 4))]
+        for memory in range(max(tapes), sum(tapes) + 1, 3):
+            want = recompute.least_time(times, states, tapes, memory)[0]
+            got, schedule = recompute.graph_least(times, states, tapes, chain_reads(4), memory)
+            assert got == want and (schedule is None) == (want == inf)
+            if schedule:
+                assert sum(times[i] for move, i in schedule if move in ("run", "tape")) == got
+                net = [lambda x: (x, lambda dy: ((dy,), None))]*4
+                assert execute(schedule, net, None, None, reads=chain_reads(4), known=None).tapes == 4
+
+
+def test_twelve_layers_and_not_thirteen():
+    assert recompute.graph_least([1]*12, [1]*12, [3]*12, chain_reads(12), 4)[0] == recompute.least_time([1]*12, [1]*12, [3]*12, 4)[0]
+    with pytest.raises(ValueError, match="13 layers; allowed: 1 to 12"):
+        recompute.graph_least([1]*13, [1]*13, [3]*13, chain_reads(13), 4)
+    with pytest.raises(ValueError, match=r"reads\[1\] = \(2,\); allowed: some of the states 0 to 1"):
+        recompute.graph_least([1]*2, [1]*2, [3]*2, [(0,), (2,)], 4)
+
+
+def test_a_skip_must_be_kept_or_made_again():
+    layers, x, dy, known = recompute.chain(5)
+    reads = [*chain_reads(4), (4, 1)]
+
+    def one(layer):
+        def run(x):
+            y, back = layer(x)
+            return y, lambda dy: ((lambda dx, dw: ((dx,), dw))(*back(dy)))
+        return run
+
+    def both(x, skip):
+        y, back = layers[4](x + skip)
+        return y, lambda dy: ((lambda dx, dw: ((dx, dx), dw))(*back(dy)))
+
+    net = [*map(one, layers[:4]), both]
+    state, tape = x.nbytes, recompute.held(layers[0](x)[1], known=known)
+    whole = execute([("save", 0), ("tape", 0), ("save", 1), *(("tape", i) for i in range(1, 5)),
+                     *(("back", i) for i in range(4, -1, -1))], net, x, dy, reads=reads, known=known)
+    nudged = 1e-6*np.ones_like(x)
+    along = lambda x: (lambda a: layers[4](layers[3](layers[2](layers[1](a)[0])[0])[0] + a)[0])(layers[0](x)[0])
+    slope = (dy*(along(x + nudged) - along(x - nudged))).sum()/2
+    assert np.isclose((whole.dx*nudged).sum(), slope, rtol=1e-6)       # the gradient of x_1 is a sum of two
+    tight = recompute.graph_least([1]*5, [state]*5, [tape]*5, reads, tape + 2*state)
+    plain = recompute.graph_least([1]*5, [state]*5, [tape]*5, chain_reads(5), tape + 2*state)
+    assert tight[0] > plain[0]
+    done = execute(tight[1], net, x, dy, reads=reads, known=known)
+    assert equal(done, whole) and done.runs == tight[0] and done.peak <= tape + 2*state
+    at = next(k for k, move in enumerate(tight[1]) if move == ("save", 1))
+    with pytest.raises(Missing, match="x_1 is neither current nor kept"):
+        execute(tight[1][:at] + tight[1][at + 1:], net, x, dy, reads=reads, known=known)
+
+
 def test_segments_of_equal_length():
     for L, k in ((80, 1), (80, 2), (80, 8), (12, 3)):
         done = count(recompute.segments([k]*(L//k)), L, 2, 34)

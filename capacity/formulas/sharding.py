@@ -4,6 +4,7 @@ from __future__ import annotations
 from ..algebra import maximum
 from ..grammar import formula
 from ..units import Bytes, BytesPerSecond, Count, FlopsPerSecond, Flops, Ratio, Seconds
+from .memory import gathered_bytes
 
 
 @formula(chapter="20-zero-sharding", source="rajbhandari2020")
@@ -21,10 +22,10 @@ def fsdp_peak_bytes(params: Count, P: Count, unit_params: Count, prefetch: Ratio
     """Most bytes of model state that a rank of ZeRO-3 holds at once, in the backward pass of the largest unit.
 
     Its share of everything, the unit and those gathered ahead of it whole, and the unit's whole gradient; the
-    gradient's share is there from the second micro-batch. A bound where the units ahead are smaller than the unit;
-    `gathered_bytes` counts one end of the model and equal layers instead, and is the same where all are equal.
+    gradient's share is there from the second micro-batch. What is whole is `gathered_bytes` of units as large as the
+    largest: a bound where those ahead are smaller.
     """
-    return params*(weight + grad + optimizer)/P + unit_params*((1 + prefetch)*weight + grad)
+    return params*(weight + grad + optimizer)/P + gathered_bytes(unit_params, unit_params, weight, grad, units=prefetch)
 
 
 @formula(chapter="20-zero-sharding", source="derived")

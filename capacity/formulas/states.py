@@ -150,7 +150,16 @@ def gathered_bytes(layer_params: Count, end_params: Ratio, weight: Bytes, grad: 
     """Bytes of whole weights on a device that shards them: layers that compute or are on their way, the matrix of one
     end of the model, and the gradient of the larger of the two before it is scattered.
 
-    For a model of equal layers one of whose ends stays gathered beside them. Where that end is as large as a layer it is
-    what `fsdp_peak_bytes` adds to the shards, with `units` gathered ahead; else that one, told the larger, is a bound.
+    For a model of equal layers one of whose ends stays gathered beside them. `fsdp_peak_bytes` is the shards and this,
+    told the largest unit for both, with `units` gathered ahead.
     """
     return weight*(units*layer_params + end_params) + grad*maximum(layer_params, end_params)
+
+
+# copies of what travels
+@formula(chapter="19-memory-equation", source="derived")
+def traffic_buffer_bytes(params: Count, unit_params: Count, bucket: Bytes, gather_copy: Bytes, scatter_copy: Bytes) -> Bytes:
+    """Bytes of buffers in which weights and gradients travel: buckets for the gradients of all parameters, and copies of
+    one whole unit, of its weights before they are in place and of its gradient before it is sent.
+    """
+    return bucket*params + unit_params*(gather_copy + scatter_copy)

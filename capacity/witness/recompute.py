@@ -9,10 +9,12 @@ A chain of L layers turns the state x_0 into x_1, ..., x_L.  A layer is a functi
 
 `execute` runs a schedule on real layers, counts the bytes that are alive and refuses what it does not hold.
 `count` does the same for layers of which only sizes are known.  The rest finds schedules: in segments, by the
-recursion of the binomial optimum, by a recursion for layers that differ, and by trying everything.
+recursion of the binomial optimum, by a recursion for layers that differ, by trying everything, and by trying everything
+for layers that read more than the state before them.
 
 A witness: it knows arrays and lists, and no formula.
 """
+import functools
 import heapq
 import itertools
 from functools import cache
@@ -72,16 +74,18 @@ def _owner(a):
     return a
 
 
-def execute(schedule, chain, x, dy, *, known=(), rng=None, replay=True):
+def execute(schedule, chain, x, dy, *, reads=None, known=(), rng=None, replay=True):
     """Runs a schedule on layers x -> (y, back); dy: the gradient of what the last layer returns.
 
     known: arrays that do not count as alive; None counts no bytes.  rng: the generator that layers draw from; with replay its state at the
     first run of a layer is set again at later ones.  Missing if a state or tape is asked for that is not there.
+    reads: the states that each layer reads, such as (1, 3); it is called with them, current or kept, and its back returns
+    a gradient for each.  By default the current state alone.
     """
     chain, states, tapes, saved, dw = list(chain), {}, {}, {}, {}
-    at, rows, runs, made, gone = 0, [], 0, 0, len(chain)
+    at, rows, runs, made, gone, slopes = 0, [], 0, 0, len(chain), {len(chain): dy}
     for action, i in schedule:
-        if action in ("run", "tape", "save") and at != i:
+        if action in (("save",) if reads else ("run", "tape", "save")) and at != i:
             raise Missing(f"{action} {i}: the current state is {'none' if at is None else f'x_{at}'}")
         if action in ("run", "tape"):
             if rng is not None:
@@ -89,7 +93,9 @@ def execute(schedule, chain, x, dy, *, known=(), rng=None, replay=True):
                     rng.bit_generator.state = states[i]
                 else:
                     states[i] = rng.bit_generator.state
-            x, back = chain[i](x)
+            if lost := [r for r in (reads or {}) and reads[i] if r != at and r not in saved]:
+                raise Missing(f"{action} {i}: x_{lost[0]} is neither current nor kept")
+            x, back = chain[i](*(x if r == at else saved[r] for r in reads[i])) if reads else chain[i](x)
             at, runs = i + 1, runs + 1
             if action == "tape":
                 tapes[i], made = back, made + 1
@@ -109,8 +115,10 @@ def execute(schedule, chain, x, dy, *, known=(), rng=None, replay=True):
                 raise Missing(f"back {i}: the gradient stands behind layer {gone - 1}")
             if i not in tapes:
                 raise Missing(f"back {i}: no tape of layer {i}")
-            dy, dw[i] = tapes.pop(i)(dy)
+            dx, dw[i] = tapes.pop(i)(slopes.pop(i + 1))
             dw[i] = dw[i]() if callable(dw[i]) else dw[i]
+            for r, d in zip(reads[i], dx, strict=True) if reads else [(i, dx)]:
+                slopes[r] = slopes[r] + d if r in slopes else d
             x, at, gone = None, None, i
         else:
             raise ValueError(f"no action {action!r}; allowed: run, tape, save, load, back, free")
@@ -118,7 +126,7 @@ def execute(schedule, chain, x, dy, *, known=(), rng=None, replay=True):
         rows.append((action, i, alive, (*saved,), (*tapes,)))
     if gone:
         raise Missing(f"the gradient stops behind layer {gone - 1}")
-    return Done(runs, made, max(r[2] for r in rows), rows, dy, [dw[i] for i in range(len(chain))])
+    return Done(runs, made, max(r[2] for r in rows), rows, slopes[0], [dw[i] for i in range(len(chain))])
 
 
 def count(schedule, layers, state=1, tape=0):
@@ -314,6 +322,69 @@ def try_everything(layers, memory, times=1, state=1, tape=0, *, unit=False, anyw
                 least[then] = cost + more
                 heapq.heappush(todo, (cost + more, then))
     return np.inf
+
+
+def graph_least(times, states, tapes, reads, memory, *, anywhere=False):
+    """Least seconds of runs within memory, and a schedule, for a graph of at most twelve layers; (inf, None) if nothing fits.
+
+    reads: the states that each layer reads: layer i makes x_(i+1) of some of x_0, ..., x_i.  times, states, tapes: of each layer a
+    run, the bytes of x_i, of its tape.  A layer runs when what it reads is current or kept; gradients come back from the last layer
+    to the first.  Over all schedules that hold a kept state until the layers that read it are done; anywhere: over all.
+    By search from the cheapest on (Checkmate asks an integer program); what a state still has to pay is at least one run,
+    with tape, of each layer that has none.
+    """
+    L = len(times)
+    if not 0 < L <= 12:
+        raise ValueError(f"times has {L} layers; allowed: 1 to 12")
+    if wrong := [i for i in range(L) if not reads[i] or not 0 <= min(reads[i]) <= max(reads[i]) <= i]:
+        raise ValueError(f"reads[{wrong[0]}] = {reads[wrong[0]]!r}; allowed: some of the states 0 to {wrong[0]}")
+    needs = [sum(1 << r for r in set(reads[i])) for i in range(L)]
+    wanted = [functools.reduce(int.__or__, needs[:left], 0) for left in range(L + 1)]      # by layers that are still to pass
+    weigh = cache(lambda mask, sizes: sum(n for i, n in enumerate(sizes) if mask >> i & 1))
+    times, states, tapes = tuple(times), tuple(states), tuple(tapes)
+
+    def owed(taped, left):
+        return weigh((1 << left) - 1 & ~taped, times)
+
+    start = (0, 0, 0, L)                                 # kept, taped, current state (-1: none), layers still to pass
+    least, came, todo = {start: 0}, {}, [(owed(0, L), start)]
+    while todo:
+        bound, now = heapq.heappop(todo)
+        kept, taped, at, left = now
+        if left == 0:
+            return least[now], _way(came, now)
+        if bound > least[now] + owed(taped, left):
+            continue
+        moves = [(0, ("load", i), (kept, taped, i, left)) for i in range(L) if kept >> i & 1 and i != at]
+        if anywhere:
+            moves += [(0, ("free", i), (kept & ~(1 << i), taped, at, left)) for i in range(L) if kept >> i & 1]
+        if at >= 0 and wanted[left] >> at & 1 and not kept >> at & 1:
+            moves.append((0, ("save", at), (kept | 1 << at, taped, at, left)))
+        here = kept | (1 << at if at >= 0 else 0)
+        for i in range(left):
+            if not needs[i] & ~here:
+                moves.append((times[i], ("run", i), (kept, taped, i + 1, left)))
+                if not taped >> i & 1:
+                    moves.append((times[i], ("tape", i), (kept, taped | 1 << i, i + 1, left)))
+        if taped >> left - 1 & 1:
+            moves.append((0, ("back", left - 1), (kept & wanted[left - 1], taped & ~(1 << left - 1), -1, left - 1)))
+        for cost, move, then in moves:
+            cost += least[now]
+            if cost < least.get(then, np.inf) and weigh(then[0], states) + weigh(then[1], tapes) <= memory:
+                least[then], came[then] = cost, (move, now)
+                heapq.heappush(todo, (cost + owed(then[1], then[3]), then))
+    return np.inf, None
+
+
+def _way(came, now):
+    """The moves that led to a state; what is kept and no more wanted is freed where a gradient passes."""
+    out = []
+    while now in came:
+        move, before = came[now]
+        gone = before[0] & ~now[0] if move[0] == "back" else 0
+        out += [("free", i) for i in range(gone.bit_length()) if gone >> i & 1] + [move]
+        now = before
+    return out[::-1]
 
 
 # ---- which tensors of a layer
