@@ -152,7 +152,7 @@ def test_the_book_without_solutions_names_none(tmp_path):
         assert not any("(../solutions" in c.source for c in nbformat.read(path, 4).cells), path.name
 
 
-@pytest.mark.skipif(not (COURSE/".installed").exists(), reason="nbgrader is installed by `make course`")
+@pytest.mark.skipif(not (COURSE/".installed").exists() and not os.environ.get("CI"), reason="nbgrader is installed by `make course`")
 def test_nbgrader_grades_a_chapter(tmp_path):
     subprocess.run([sys.executable, "tools/make_course.py", "--pages", "no", tmp_path/"course", "02-extended-roofline"], cwd=ROOT, check=True)
     done = subprocess.run([COURSE/"bin/python", "tools/try_course.py", tmp_path/"course"], cwd=ROOT, capture_output=True, text=True,

@@ -781,11 +781,12 @@ def test_the_widget_has_an_axis_at_rest():
 
 
 def test_redraw_is_fast(page):
-    """The median redraw of each explorer; the book's take 0.6 ms on two busy cores, and 6 ms leave ten times that to a slower machine."""
-    medians = page.evaluate("""() => Object.fromEntries([...document.querySelectorAll('figure.cx-explore')].map(f => { const t = [];
-        const sliders = [...f.querySelectorAll('input')], at = sliders.map(s => s.value);
-        for (let i = 0; i < 60; i++) { const s = sliders[i % sliders.length]; s.value = i % (1 + Number(s.max));
-            const a = performance.now(); f.cx.draw(); t.push(performance.now() - a); }
+    """The median redraw of each explorer, each the quickest of three, for others use this machine too; the book's take 0.6 ms on two
+    busy cores, and 6 ms leave ten times that to a slower machine."""
+    medians = page.evaluate("""() => Object.fromEntries([...document.querySelectorAll('figure.cx-explore')].map(f => {
+        const t = Array(60).fill(Infinity), sliders = [...f.querySelectorAll('input')], at = sliders.map(s => s.value);
+        for (let k = 0; k < 180; k++) { const i = k % 60, s = sliders[i % sliders.length]; s.value = i % (1 + Number(s.max));
+            const a = performance.now(); f.cx.draw(); t[i] = Math.min(t[i], performance.now() - a); }
         sliders.forEach((s, i) => { s.value = at[i]; });
         f.cx.draw();
         return [f.id, t.sort((a, b) => a - b)[30]]; }))""")

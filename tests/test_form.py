@@ -78,6 +78,8 @@ def test_marks_and_proofs_that_do_not_meet(sources, said):
     ("Parts allow single elements, terms only what is linear", "✓", "“only” under ✓"),
     ("A ring hides all from that many columns on, and not below", "✓", "“from that many columns on”"),
     ("Every rank sends the same", "✓", "“Every” under ✓"),
+    ("No schedule is shorter", "✓", "“No” under ✓"),
+    ("The trainer cannot be faster, whatever the order", "✓", "“cannot” under ✓"),
     ("R is the formula of the book", "∎", "housekeeping"),
     ("It equals max_tensor_parallel", "∎", "housekeeping"),
     ("Both block products, for all sizes", "∎", "no verb"),
@@ -89,6 +91,10 @@ def test_captions_that_are_refused(caption, mark, said):
 
 @pytest.mark.parametrize("caption, mark", [
     ("Any matrix has both products, and only linear maps have the second", "∎"),
+    ("No schedule of 2, 4 and 8 stages is shorter", "✓"),
+    ("Ring, tree and chain wait for nobody", "✓"),
+    ("A ring takes no more than a tree", "✓"),
+    ("No schedule is shorter", "∎"),
     ("From 2 to 8 ranks on one node the prediction is within a tenth", "✓"),
     ("At widths ½, 1, 2 and 4 the minimum is attained once", "✓")])
 def test_captions_that_pass(caption, mark):

@@ -29,6 +29,8 @@ ACTS = ("Understand", "Compute", "Use")
 VISIBLE, MARKS, TOGETHER, LONGEST = 20, 15, 2, 140     # cells, marks a page, marks a paragraph, characters of a caption
 UNIVERSAL = re.compile(r"\b(only|if and only if|iff|any|never|always|every|uniquely|unique)\b"
                        r"|\bfrom\b[^,;:.]{1,50}?\bon(?=$|[,;:.]| (?:and|or|but)\b)", re.I)
+SWEEPING = re.compile(r"\b(no(?! (?:less|more)\b)|nobody|none|whatever|cannot|in all cases)\b", re.I)     # of what? of the cases that are named
+CASES = re.compile(r"[\d½¼]|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand)\b|,.*\band\b", re.I)
 HOUSEKEEPING = re.compile(r"\bthe (?:book|package|library|chapter)['’]s\b|\bof the (?:book|package|library)\b"
                           r"|\bcapacity\.|\b[a-z]+_[a-z_]+\b")
 VERBS = set("""is are was were be been being am has have had do does did can cannot could may might must will would shall should
@@ -150,7 +152,7 @@ def mentions(text, name):
 def caption_faults(says, mark):
     """What is wrong with a proof's sentence."""
     words = set(re.findall(r"[a-z]+", says.lower()))
-    universal, keeping = UNIVERSAL.search(says), HOUSEKEEPING.search(says)
+    universal, keeping = UNIVERSAL.search(says) or not CASES.search(says) and SWEEPING.search(says), HOUSEKEEPING.search(says)
     if len(says) > LONGEST:
         yield f"{len(says)} characters; at most {LONGEST}"
     if says.endswith(".") or re.search(r"[.!?] [A-Z]", says):

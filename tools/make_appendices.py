@@ -383,6 +383,9 @@ WHAT = {"Nouns": "What a run is made of. Every entry of the specs has a source."
         "Witnesses": "Programs and simulators that import no formula."}
 
 
+TOP = set(dir(capacity))
+
+
 def found_in(place):
     """Names of the modules that `place` stands for: itself, or all of a folder (`witness.`)."""
     room = importlib.import_module("capacity." + place.rstrip("."))
@@ -432,7 +435,7 @@ def entry(name, x):
     if not doc:
         sys.exit(f"{x.__module__}.{name} is public and has no docstring")
     kind = "class " if inspect.isclass(x) else ""
-    door = f"\n\n*from capacity import* `{name}`" if name in capacity._MODULE_OF else ""
+    door = f"\n\n*from capacity import* `{name}`" if name in TOP and getattr(capacity, name) is x else ""
     return f"#### {name}{door}\n\n```python\n{kind}{called(name, x)}\n```\n\n" + "\n\n".join(paragraphs(doc)) + "\n"
 
 
