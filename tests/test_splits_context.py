@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from capacity import ring_attention_bytes, ulysses_bytes
+from capacity.pictures.drawings import context as drawn
 from capacity.witness import tiny
 from capacity.witness.splits import context
 from capacity.witness.splits.context import (
@@ -193,3 +194,21 @@ def test_running(P):
     did = run(running, list("abcdefgh")[:P], lambda x, y: x + y)
     assert did.results == ["abcdefgh"[:r + 1] for r in range(P)]
     assert did.rounds <= (P - 1).bit_length()
+
+
+@pytest.mark.parametrize("deal", [contiguous, zigzag, striped])
+@pytest.mark.parametrize("lengths", [None, (5, 4, 7), (1,)*16])
+def test_the_drawn_mask_has_the_pairs_of_its_documents(deal, lengths):
+    places = deal(16, 4)
+    rounds = [drawn.pairs(places, k, lengths) for k in range(4)]
+    assert np.array_equal(np.sum(rounds, 0), drawn.pairs(places, None, lengths))
+    assert np.sum(rounds) == sum(n*(n + 1)//2 for n in lengths or (16,))
+    own = drawn.owners(places)
+    one = np.tril(np.ones((16, 16), bool))
+    for cut in np.cumsum(lengths or (16,))[:-1]:
+        one[cut:, :cut] = False
+    for r in range(4):
+        mine = [i for i in range(16) if own[i] == r]
+        assert drawn.pairs(places, None, lengths)[r] == one[mine].sum()
+    for W in (680, 644, 336, 300):
+        assert not drawn.mask(W, places, 1, lengths).faults()

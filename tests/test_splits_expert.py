@@ -8,6 +8,8 @@ from math import comb
 import numpy as np
 import pytest
 
+from capacity.pictures.drawings import experts as drawn
+from capacity.pictures.shapes import Rect
 from capacity.witness import tiny
 from capacity.witness.collectives import window_all_reduce
 from capacity.witness.splits.expert import ByNode, Direct, apply, is_expert, loss, mixture, route, shard, spread, with_experts
@@ -217,3 +219,12 @@ def test_experts_that_do_not_divide():
         shard(with_experts(tiny.weights(), 6), 0, 4)
     with pytest.raises(ProgramError, match=r"sizes = \(2, 3\); allowed: 1, 2, ... with the product 8"):
         run(loss, [W]*8, Each(parts(8)), 2, 3)
+
+
+@pytest.mark.parametrize("sheet", [680, 644, 336, 300])
+def test_the_drawn_matrix_has_a_mark_for_each_term(sheet):
+    chosen = [[0, 5], [0, 1], [15, 0], [3, 12]]
+    assert drawn.loads(chosen, 16, 4) == [5, 1, 0, 2]
+    s = drawn.matrix(sheet, chosen, 16)
+    marks = [r.fill for r in s.shapes if isinstance(r, Rect) and r.opacity == .9]
+    assert Counter(marks) == {"rank0": 5, "rank1": 1, "rank3": 2} and not s.faults()

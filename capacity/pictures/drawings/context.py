@@ -19,21 +19,29 @@ def runs(flags):
     return out
 
 
-def pairs(places, step=None):
-    """Pairs that each rank computes, in round `step` of the ring or in all rounds."""
-    P = len(places)
-    return [sum(int((at[:, None] >= places[(r - k) % P]).sum()) for k in (range(P) if step is None else [step]))
-            for r, at in enumerate(places)]
+def firsts(S, lengths=None):
+    """The first position that each of S positions may see: that of its document, if there are lengths of documents."""
+    return [sum(lengths[:d]) for d, n in enumerate(lengths) for _ in range(n)] if lengths else [0]*S
 
 
-def mask(W, places, step=None):
+def pairs(places, step=None, lengths=None):
+    """Pairs that each rank computes, in round `step` of the ring or in all rounds; lengths: of documents, None for one."""
+    P, own = len(places), owners(places)
+    first = firsts(len(own), lengths)
+    rounds = [(own[i] - own[j]) % P for i in own for j in range(first[i], i + 1)]
+    ranks = [own[i] for i in own for j in range(first[i], i + 1)]
+    return [sum(r == q and (step is None or k == step) for q, k in zip(ranks, rounds)) for r in range(P)]
+
+
+def mask(W, places, step=None, lengths=None):
     """Queries down, keys across, a cell for each pair that the mask leaves, in the colour of the query's rank.
 
-    step: the round of the ring whose pairs are drawn strongly, all of them if None.
+    step: the round of the ring whose pairs are drawn strongly, all of them if None.  lengths: of documents, None for one.
     """
     s = Sketch(W)
     own, P = owners(places), len(places)
     S = len(own)
+    first = firsts(S, lengths)
     cell = (W - 40)/S if s.narrow else min(17, W*.45/S)
     x, y = 34, 34
     s.text(x + S*cell/2, 13, "keys", soft=True, size=LEAST)
@@ -44,12 +52,13 @@ def mask(W, places, step=None):
         for strong in (True, False):
             d = "".join(f"M{x + a*cell:.1f} {y + i*cell:.1f}h{n*cell - 1:.1f}v{cell - 1:.1f}h{1 - n*cell:.1f}Z"
                         for i in range(S) if own[i] == r
-                        for a, n in runs([((r - own[j]) % P == step or step is None) == strong for j in range(i + 1)]))
+                        for a, n in runs([j >= first[i] and ((r - own[j]) % P == step or step is None) == strong
+                                          for j in range(i + 1)]))
             if d:
                 s.shapes.append(Path(d, rank(r), "", .9 if strong else .17))
     s.rect(x - 1, y - 1, S*cell + 1, S*cell + 1, "", "other", line_opacity=.35, radius=0)
     left, top = (0, y + S*cell + 14) if s.narrow else (x + S*cell + 34, y + 20)
-    counts = pairs(places, step)
+    counts = pairs(places, step, lengths)
     most = S*S/P/2*1.8 if step is None else (S/P)**2
     s.text(left, top + 6, "pairs of each rank" if step is None else "pairs of each rank, this round", "start", bold=True, size=LEAST)
     full = W - left - 110
