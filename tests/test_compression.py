@@ -174,6 +174,36 @@ def test_what_is_held_back_stays_below_its_bound():
     assert feedback_bound(1, .1, 100, 2, 3, 1) == 2/10 + .1*2*9
 
 
+def test_levels_need_to_shrink_before_feedback():
+    """Four ranks, 60 numbers, one level: w is 3 or more.  Raw levels hold back more and more, levels over 1 + w do not."""
+    d, P = 60, 4
+    goals = np.random.default_rng(1).normal(size=(P, d))
+    w = 60**.5 - 1                                     # of a vector of equal numbers, the most that one level adds
+
+    bowls = [lambda x, goal=goal: x - goal for goal in goals]
+    raw, shrunk = (run(comp.train, bowls, np.zeros(d), lambda: comp.Gathered(comp.Levels(1, shrink)), .05, 400).results
+                   for shrink in (1.0, 1/(1 + w)))
+    held = [[np.linalg.norm(step[1]) for step in path] for path in (raw[0], shrunk[0])]
+    assert held[0][60] > 1e6*held[0][1] and max(held[1]) < 20*np.linalg.norm(.05*goals, axis=1).max()
+    far = [np.linalg.norm(path[0][-1][0] - goals.mean(0)) for path in (raw, shrunk)]
+    assert far[1] < np.linalg.norm(goals.mean(0)) and not far[0] < 1e6
+    for t in range(400):                               # the shadow of chapter 28, whatever the compressor loses
+        shadow = [shrunk[0][u][0] - sum(path[u][1] for path in shrunk)/P for u in (t, t + 1)]
+        step = .05*(shrunk[0][t][0] - goals.mean(0))
+        assert np.abs(shadow[1] - shadow[0] + step).max() < 1e-12
+
+
+@pytest.mark.parametrize("P", [64, 256])
+def test_the_union_of_many_messages(P):
+    """Messages of P ranks at random places, merged as a ring merges them: 12 bytes for each place of the union."""
+    rng, d, k = np.random.default_rng(P), 2000, 20
+    total = [rng.permutation(d)[:0].astype(np.int32), np.zeros(0)]
+    for _ in range(P):
+        total = comp.merged(total, [np.sort(rng.permutation(d)[:k]).astype(np.int32), np.ones(k)])
+    assert total[1].sum() == k*P and sum(a.nbytes for a in total) == 12*len(total[0])
+    assert len(total[0])/d == pytest.approx(support_union(k/d, P), rel=.04) and len(total[0]) < .8*k*P
+
+
 # ---- numbers worth knowing
 def test_what_the_largest_keep_of_normal_numbers():
     rng, kept = np.random.default_rng(28), {}
