@@ -311,7 +311,7 @@ def test_a_product_summed_wide_errs_by_two_roundings(name, bits, percent):
     for n in (30, 1000):
         a, b = rng.normal(size=(2, 2000, n))
         got, want = (formats.kept(a, bits)*formats.kept(b, bits)).sum(1), (a*b).sum(1)
-        assert 100*np.sqrt(((got - want)**2).mean()/(want**2).mean()) == pytest.approx(percent, rel=.06)
+        assert 100*np.sqrt(((got - want)**2).mean()/(want**2).mean()) == pytest.approx(percent, rel=.08)
 
 
 @pytest.mark.parametrize("name, limit", [("fp16", 11.09), ("bf16", 88.72)])
