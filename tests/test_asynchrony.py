@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from capacity import delay_limit
 from capacity.witness import asynchrony as late
 from capacity.witness.students import expected_losses, spectrum, train
 
@@ -100,3 +101,37 @@ def test_sorted_workers_see_their_own_kind():
     alike = late.Blobs(seed=0)
     counts = np.bincount(alike.y[alike.draw(range(4))].ravel(), minlength=4)
     assert (counts > 0).all()
+
+
+# ---- numbers worth knowing
+@pytest.mark.parametrize("P, mean", [(8, 1.424), (64, 2.344), (1000, 3.241), (16384, 3.971)])
+def test_the_latest_of_normal_workers(P, mean):
+    """The integral of x over the density of the largest, and a simulation of it."""
+    from math import erf
+    x = np.linspace(-9, 9, 40_001)
+    below = np.array([.5*(1 + erf(v/2**.5)) for v in x])**P
+    integral = x[-1] - np.trapezoid(below, x)
+    rng = np.random.default_rng(29)
+    seen = np.array([rng.normal(size=P).max() for _ in range(1000)])
+    assert round(integral, 3) == mean and abs(seen.mean() - mean) < 4*seen.std()/1000**.5
+
+
+def test_the_latest_of_a_thousand_exponential_workers():
+    assert round(sum(1/i for i in range(1, 1001)), 2) == 7.49
+
+
+def test_fifteen_updates_late_is_a_rate_twenty_times_smaller():
+    assert round(delay_limit(1, 0)/delay_limit(1, 15), 1) == 19.7
+
+
+@pytest.mark.parametrize("H", [1, 10])
+def test_rare_averages_of_one_quadratic_end_in_the_same_spread(H):
+    """8 workers, rate 0.1, curvature 1, noise 1: eta/(P(2 - eta)) after an average, whatever H."""
+    rng, w, seen = np.random.default_rng(0), np.zeros((8, 400)), []
+    for t in range(1, 1501):
+        w -= .1*(w + rng.normal(size=w.shape))
+        if t % H == 0:
+            w[:] = w.mean(0)
+            seen += [(w[0]**2).mean()] if t > 200 else []
+    assert round(.1/(8*1.9), 5) == .00658
+    assert np.mean(seen) == pytest.approx(.00658, rel=.03)

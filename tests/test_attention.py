@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from capacity import kv_token_bytes, model
 from capacity.witness import attention as att
 from capacity.witness import tiny
 from capacity.witness.spmd import run
@@ -108,3 +109,13 @@ def test_a_halo_is_enough(P, window):
         token = 2*2*3*8
         assert list(halo.sent()) == [(window - 1)*token]*(P - 1) + [0] or window == 1
         assert set(all_of_it.sent()) == {12//P*(P - 1)*token}
+
+
+# ---- numbers worth knowing
+def test_parameters_and_bytes_of_three_models():
+    v3, llama, small = model("deepseek-v3"), model("llama3-405b"), model("llama3-8b")
+    down = 7168*1536 + 7168*(512 + 64)                          # to the latents of queries, and of keys and values
+    up = 1536*128*(128 + 64) + 512*128*(128 + 128)
+    assert v3.attention_matmul == down + up + 128*128*7168 == 187_105_280
+    assert 2*llama.hidden**2*(1 - llama.kv_heads/llama.heads) == 503_316_480
+    assert 4096*kv_token_bytes(small.layers, small.kv_width, 2) == 536_870_912         # Mistral 7B has the same shape

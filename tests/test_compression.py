@@ -7,6 +7,7 @@ from capacity import (
     feedback_error_bound,
     gather_break_even,
     level_variance,
+    powersgd_ratio,
     rounding_variance_bound,
     sparse_ring_bytes,
     support_union,
@@ -171,3 +172,70 @@ def test_what_is_held_back_stays_below_its_bound():
         worst = max(worst, np.linalg.norm(e))
     assert worst <= feedback_error_bound(.1, 1, 3/12)
     assert feedback_bound(1, .1, 100, 2, 3, 1) == 2/10 + .1*2*9
+
+
+def test_levels_need_to_shrink_before_feedback():
+    """Four ranks, 60 numbers, one level: w is 3 or more.  Raw levels hold back more and more, levels over 1 + w do not."""
+    d, P = 60, 4
+    goals = np.random.default_rng(1).normal(size=(P, d))
+    w = 60**.5 - 1                                     # of a vector of equal numbers, the most that one level adds
+
+    bowls = [lambda x, goal=goal: x - goal for goal in goals]
+    raw, shrunk = (run(comp.train, bowls, np.zeros(d), lambda: comp.Gathered(comp.Levels(1, shrink)), .05, 400).results
+                   for shrink in (1.0, 1/(1 + w)))
+    held = [[np.linalg.norm(step[1]) for step in path] for path in (raw[0], shrunk[0])]
+    assert held[0][60] > 1e6*held[0][1] and max(held[1]) < 20*np.linalg.norm(.05*goals, axis=1).max()
+    far = [np.linalg.norm(path[0][-1][0] - goals.mean(0)) for path in (raw, shrunk)]
+    assert far[1] < np.linalg.norm(goals.mean(0)) and not far[0] < 1e6
+    for t in range(400):                               # the shadow of chapter 28, whatever the compressor loses
+        shadow = [shrunk[0][u][0] - sum(path[u][1] for path in shrunk)/P for u in (t, t + 1)]
+        step = .05*(shrunk[0][t][0] - goals.mean(0))
+        assert np.abs(shadow[1] - shadow[0] + step).max() < 1e-12
+
+
+@pytest.mark.parametrize("P", [64, 256])
+def test_the_union_of_many_messages(P):
+    """Messages of P ranks at random places, merged as a ring merges them: 12 bytes for each place of the union."""
+    rng, d, k = np.random.default_rng(P), 2000, 20
+    total = [rng.permutation(d)[:0].astype(np.int32), np.zeros(0)]
+    for _ in range(P):
+        total = comp.merged(total, [np.sort(rng.permutation(d)[:k]).astype(np.int32), np.ones(k)])
+    assert total[1].sum() == k*P and sum(a.nbytes for a in total) == 12*len(total[0])
+    assert len(total[0])/d == pytest.approx(support_union(k/d, P), rel=.04) and len(total[0]) < .8*k*P
+
+
+# ---- numbers worth knowing
+def test_what_the_largest_keep_of_normal_numbers():
+    rng, kept = np.random.default_rng(28), {}
+    for k in (10, 100, 1000):
+        c = comp.TopK(k)
+        kept[k] = np.mean([1 - ((c.decode(c.encode(x), 10**4) - x)**2).sum()/(x @ x) for x in rng.normal(size=(40, 10**4))])
+    assert [round(v, d) for v, d in zip(kept.values(), (4, 3, 2))] == [.0125, .084, .44]
+    assert all(v > k/10**4 for k, v in kept.items())
+
+
+def test_three_levels_of_the_largest_number_add_two_and_a_fifth_of_the_square():
+    """TernGrad: 0 or plus or minus the largest, with the right mean, so the mean square is the largest times the sum."""
+    rng = np.random.default_rng(28)
+    exact = np.mean([np.abs(x).max()*np.abs(x).sum()/(x @ x) - 1 for x in rng.normal(size=(200, 10**4))])
+    x = rng.normal(size=10**4)
+    top = np.abs(x).max()
+    seen = np.mean([(((rng.random(10**4)*top < np.abs(x))*top*np.sign(x) - x)**2).sum()/(x @ x) for _ in range(100)])
+    assert round(exact, 1) == 2.2 and seen == pytest.approx(top*np.abs(x).sum()/(x @ x) - 1, rel=.01)
+
+
+def test_a_millionfold_million_at_step_1520():
+    """Top-1 of three ranks without feedback is a factor of 1 + 11 eta/6 a step (chapter 28): eta is 0.01."""
+    grown = (1 + 11*.01/6)**np.arange(1530)
+    assert int(np.argmax(grown > .98e12)) == 1520
+
+
+def test_ranks_that_divide_the_bytes_by_a_hundred():
+    def most(rows, cols):
+        return max(r for r in range(1, 100) if 1/powersgd_ratio(rows, cols, r) >= 100)
+    assert (most(4096, 4096), most(4096, 11008)) == (20, 29)
+    assert 1/powersgd_ratio(4096, 4096, 20) == pytest.approx(102.4)
+
+
+def test_one_bit_after_a_fifth_of_warm_up_is_a_quarter():
+    assert 1/(.2 + .8/16) == pytest.approx(4) and round(1/(.15 + .85/16), 1) == 4.9

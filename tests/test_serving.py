@@ -4,9 +4,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from capacity import (decode_ceiling, decode_context_limit, decode_step_time, decode_tp_optimum, experts_touched, half_ceiling_batch,
-                      kv_token_bytes, memory_clock, page_waste, prefill_servers, refilled_steps, speculative_speedup,
-                      speculative_tokens)
+from capacity import (accelerator, decode_ceiling, decode_context_limit, decode_step_time, decode_tp_optimum, experts_touched,
+                      half_ceiling_batch, kv_token_bytes, memory_clock, model, page_waste, prefill_servers, refilled_steps,
+                      speculative_speedup, speculative_tokens)
 from capacity.witness import decoder, serving
 from capacity.witness.serving import Full, Pages, Request, Row
 
@@ -235,3 +235,15 @@ def test_the_formulas_of_a_step():
     rng = np.random.default_rng(0)
     seen = np.mean([(rng.random((64, 40)) < .05).any(1).sum() for _ in range(400)])
     assert experts_touched(64, .05, 40) == pytest.approx(seen, rel=.01)
+
+
+def test_llama_3_70b_in_numbers():
+    """Eight bits for weights alone at capacity; tokens whose cache is as large as the weights; where causal attention is as
+    much arithmetic as the products."""
+    llm, H100 = model("llama3-70b"), accelerator("h100-sxm")
+    q = kv_token_bytes(llm.layers, llm.kv_width, 2)
+    fit = int((.9*8*H100.memory - llm.params)/(8192*q))
+    step = decode_step_time(llm.params, 1, fit, 8192, q, 8, H100.bandwidth, 2*H100.peak("bf16"))
+    assert fit == 188 and round(fit/step/8) == 1095
+    assert round(2*llm.params/q) == 430_626
+    assert round(llm.params/llm.layers/llm.hidden) == 107_656

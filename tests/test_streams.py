@@ -4,7 +4,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from capacity import best_pieces, contended_time, overlap_efficiency, partitioned_time, pieces_time, wave_slowdown
+from capacity import (accelerator, best_pieces, contended_time, model, overlap_efficiency, partitioned_time, pieces_time,
+                      tokens_to_hide_all_reduce, wave_slowdown)
 from capacity.witness import streams
 from capacity.witness.streams import Task, simulate
 
@@ -126,3 +127,40 @@ def test_what_is_left_without_the_others():
 def test_union_joins_what_touches_and_what_is_near():
     assert streams.union([(3, 4), (0, 1), (1, 2)]) == [(0, 2), (3, 4)]
     assert streams.union([(0, 1), (2, 3)], gap=1) == [(0, 3)]
+
+
+# ---- numbers worth knowing
+def least(cover, comm, call):
+    k = np.arange(1, 3000)
+    times = pieces_time(cover, comm, call, 0, k)
+    return int(k[times.argmin()]), float(times.min())
+
+
+@pytest.mark.parametrize("cover, pieces, ms", [(50, 22, 84.5), (100, 200, 100.5)])
+def test_a_gigabyte_over_a_slow_card(cover, pieces, ms):
+    """1 GB at 12.5 GB/s takes 80 ms, a call 0.1 ms; the simulated streams agree."""
+    k, took = least(cover, 80, .1)
+    assert (k, round(took, 1)) == (pieces, ms)
+    assert streams.end(simulate(streams.buckets([cover/k]*k, [.1 + 80/k]*k))) == pytest.approx(took)
+
+
+def test_llama_3_8b_in_one_flat_ring_of_64():
+    size = 2*model("llama3-8b").params
+    comm, call = 2*63/64*size/50e9, 126*10e-6
+    assert (round(comm, 3), round(call*1e3, 2)) == (.632, 1.26)
+    assert least(.6, comm, call)[0] == 22 and round(least(.6, comm, call)[1], 3) == .687 and round(size/22/1e6) == 730
+    k, took = least(.8, comm, call)
+    assert (k, round(size/k/1e6), round(1e3*(took - .8))) == (133, 121, 6)
+    assert round(float(pieces_time(.6, comm, call, 0, size/25/2**20)), 2) == 1.41      # PyTorch's 25 MiB
+
+
+def test_tokens_that_hide_a_gradient_and_gathers_of_a_layer():
+    H100, llama = accelerator("h100-sxm"), model("llama3-8b")
+    need = [tokens_to_hide_all_reduce(10**9, share*H100.peak("bf16"), beta, 2, 4) for share, beta in (
+        (1, 50e9), (.5, 50e9), (1, 400e9))]
+    assert [round(n/1e3, 1) for n in need] == [19.8, 9.9, 2.5]
+    layer = (llama.params - 2*llama.vocab*llama.hidden)/llama.layers
+    assert [round(2*layer/beta*1e3, 1) for beta in (50e9, 400e9)] == [8.7, 1.1]
+    assert round(63/64*2*layer/50e9*1e3, 1) == 8.6                                     # what 64 ranks gather of it
+    half = 100e-6*12.5e9                                # latency and bytes equal; nine tenths of the bandwidth at nine times that
+    assert 9*half == 11.25e6 and 9*half/12.5e9/(100e-6 + 9*half/12.5e9) == pytest.approx(.9)

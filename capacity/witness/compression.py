@@ -75,10 +75,14 @@ class Sign:
 
 
 class Levels:
-    """QSGD: s levels above zero, of the norm; a number goes up or down at random so that its mean is right."""
+    """QSGD: s levels above zero, of the norm; a number goes up or down at random so that its mean is right.
 
-    def __init__(self, s):
-        self.s = s
+    shrink: what is decoded, times this.  With feedback and a variance of w over the squared norm it is 1/(1 + w): levels
+    that lose more than they are given, w > 1, would feed back more and more.
+    """
+
+    def __init__(self, s, shrink=1.0):
+        self.s, self.shrink = s, shrink
 
     def encode(self, x, seed=0):
         norm = np.linalg.norm(x)
@@ -89,7 +93,7 @@ class Levels:
 
     def decode(self, message, d):
         levels, norm = message
-        return norm[0]*levels/self.s
+        return self.shrink*norm[0]*levels/self.s
 
 
 # ---- roads: how the ranks' messages become one sum on every rank
