@@ -16,11 +16,13 @@ from .fits import bootstrap as bootstrap
 from .fits import fit_link as fit_link
 from .fits import fit_loss_surface as fit_loss_surface
 from .fits import isoflop_vertex as isoflop_vertex
+from .footprint import Buffers as Buffers
 from .footprint import Footprint as Footprint
 from .footprint import Kernels as Kernels
 from .footprint import Policy as Policy
 from .footprint import Saved as Saved
 from .footprint import activation_table as activation_table
+from .footprint import buffers as buffers
 from .footprint import kernels as kernels
 from .footprint import memory as memory
 from .footprint import policies as policies
@@ -360,6 +362,7 @@ from .formulas.states import recompute_bytes as recompute_bytes
 from .formulas.states import routed_saved_bytes as routed_saved_bytes
 from .formulas.states import routed_working_bytes as routed_working_bytes
 from .formulas.states import score_bytes_per_layer as score_bytes_per_layer
+from .formulas.states import traffic_buffer_bytes as traffic_buffer_bytes
 from .formulas.systems import dualpipe_busy as dualpipe_busy
 from .formulas.systems import hidden_node_limit as hidden_node_limit
 from .formulas.systems import limited_exchange_time as limited_exchange_time

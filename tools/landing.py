@@ -149,7 +149,8 @@ def run(address):
 make study    # the chapters in JupyterLab
 ```
 
-Only the package? <a href="{wheel}" download>{wheel}</a> is the one that computed these pages; it needs {publish.needs()}. It gives you the formulas, the machines and models, the planner and the command `capacity`; \
+Only the package? <a href="{wheel}" download>{wheel}</a> is the one that computed these pages; it needs {publish.needs()}. \
+It gives you the formulas, the machines and models, the planner and the command `capacity`; \
 [ten questions](questions.md) show what to ask.
 
 ```bash

@@ -29,7 +29,7 @@ ACTS = ("Understand", "Compute", "Use")
 VISIBLE, MARKS, TOGETHER, LONGEST = 20, 15, 2, 140     # cells, marks a page, marks a paragraph, characters of a caption
 UNIVERSAL = re.compile(r"\b(only|if and only if|iff|any|never|always|every|uniquely|unique)\b"
                        r"|\bfrom\b[^,;:.]{1,50}?\bon(?=$|[,;:.]| (?:and|or|but)\b)", re.I)
-SWEEPING = re.compile(r"\b(no(?! (?:less|more)\b)|nobody|none|whatever|cannot|in all cases)\b", re.I)     # of what? of the cases that are named
+SWEEPING = re.compile(r"\b(no(?! (?:less|more)\b)|nobody|none|whatever|cannot|in all cases)\b", re.I)     # in the named cases
 CASES = re.compile(r"[\d½¼]|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand)\b|,.*\band\b", re.I)
 HOUSEKEEPING = re.compile(r"\bthe (?:book|package|library|chapter)['’]s\b|\bof the (?:book|package|library)\b"
                           r"|\bcapacity\.|\b[a-z]+_[a-z_]+\b")

@@ -407,7 +407,8 @@ def cards(app, name, body):
         if match[1] not in cites:
             return match[0]
         cited = cites[match[1]]
-        uri, says = app.builder.get_relative_uri(name, cited.bibliography_key.docname), cited.formatted_entry.text.render(plaintext.Backend())
+        uri = app.builder.get_relative_uri(name, cited.bibliography_key.docname)
+        says = cited.formatted_entry.text.render(plaintext.Backend())
         return (f'source: <span class="bibtex-citation">[<a class="reference internal" href="{uri}#{cited.citation_id}" '
                 f'title="{html.escape(says)}">{cited.formatted_entry.label}</a>]</span>')
 
@@ -428,8 +429,11 @@ def exercises(app, name, body):
     if name.startswith("exercises/") and f"solutions/{stem}" in app.env.tocs:
         uri = app.builder.get_relative_uri(name, f"solutions/{stem}")
         found = {ref.astext().partition(" ")[0]: ref["anchorname"] for ref in app.env.tocs[f"solutions/{stem}"].findall(nodes.reference)}
-        return re.sub(r"The check of (\d+[ab]?\.\d+)</span></span></summary>.*?</details>",
-                      lambda m: f'{m[0]}\n<p class="cx-solved-in"><a href="{uri}{found[m[1]]}">The solution of {m[1]}</a></p>' if m[1] in found else m[0], body, flags=re.S)
+
+        def solved(m):
+            link = f'<a href="{uri}{found.get(m[1])}">The solution of {m[1]}</a>'
+            return f'{m[0]}\n<p class="cx-solved-in">{link}</p>' if m[1] in found else m[0]
+        return re.sub(r"The check of (\d+[ab]?\.\d+)</span></span></summary>.*?</details>", solved, body, flags=re.S)
     if not name.startswith("chapters/") or f"exercises/{stem}" not in app.env.tocs:
         return body
     uri, found = app.builder.get_relative_uri(name, f"exercises/{stem}"), {}
@@ -466,15 +470,13 @@ def without_mathjax(context, body):
 
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
-    context["metatags"] = re.sub(r'<meta name="viewport"[^>]*>', "", context.get("metatags", "")) + "".join(         # the theme has its own
-        f'<link rel="preload" as="font" type="font/woff2" crossorigin href="{context["pathto"](f"_static/fonts/serif-{cut}.woff2", 1)}" />\n'
-        for cut in ("regular", "semibold"))
+    context["metatags"] = re.sub(r'<meta name="viewport"[^>]*>', "", context.get("metatags", ""))         # the theme has its own
+    for cut in "regular", "semibold":                                                   # words that change their face move lines
+        font = context["pathto"](f"_static/fonts/serif-{cut}.woff2", 1)
+        context["metatags"] += f'<link rel="preload" as="font" type="font/woff2" crossorigin href="{font}" />\n'
     body = context.get("body")
     if body:
         without_mathjax(context, body)
-    context["metatags"] = context.get("metatags", "") + "".join(                                     # words that change their face move lines
-        f'<link rel="preload" as="font" type="font/woff2" crossorigin href="{context["pathto"](f"_static/fonts/serif-{cut}.woff2", 1)}" />\n'
-        for cut in ("regular", "semibold"))
     if any("mathjax/" in str(script.filename) for script in context["script_files"]):             # its parts at once, not one after another
         context["metatags"] += "".join(
             f'<link rel="preload" as="script" href="{context["pathto"](f"_static/mathjax/{part}.js", 1)}" />\n'

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..algebra import maximum
 from ..grammar import formula
 from ..units import Bytes, BytesPerSecond, Count, FlopsPerSecond, Flops, Ratio, Seconds
-from .memory import gathered_bytes
+from .states import gathered_bytes
 
 
 @formula(chapter="20-zero-sharding", source="rajbhandari2020")
