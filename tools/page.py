@@ -33,6 +33,7 @@ from capacity.pictures.shapes import width
 
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
 BESIDE = 215                            # pixels of a phone beside the label of a drawing's switches
+ASKED = "how many GPUs do I need", "how many devices", "how long does training take"         # of the planner, by those who search
 GLOSSARY = Path(__file__).parent/"appendices/glossary.toml"
 
 
@@ -250,6 +251,8 @@ class Words(SphinxTransform):
 
     def apply(self, **kwargs):
         folder, _, stem = self.env.docname.partition("/")
+        if self.env.docname == "plan":
+            self.document.insert(0, addnodes.index(entries=[("single", word, "", "main", None) for word in ASKED], inline=False))
         if folder != "chapters":
             return
         self.env.note_dependency(str(GLOSSARY))
