@@ -168,6 +168,20 @@ def test_what_is_graded_by_hand_has_points_minutes_and_levels(path):
     assert rubrics == sum(t.startswith("**Points.**") for t in text)
 
 
+@each_solution
+def test_each_chapter_asks_something_that_only_a_person_can_grade(path):
+    assert make_exercises.by_hand(read(path).cells[1:]) > 0
+
+
+@each_solution
+def test_a_harder_exercise_is_worth_more(path):
+    """Easy, medium and hard are one, two and three points; each statement says which."""
+    marked, _ = make_exercises.derive(path)
+    levels = [make_exercises.LEVEL.findall(c.source) for c in marked.cells if c.source.startswith("## ")]
+    checks = [c.metadata.nbgrader.points for c in marked.cells if make_exercises.kind(c)[0] == "check"]
+    assert all(len(level) == 1 for level in levels) and checks == [make_exercises.POINTS[level] for [level] in levels]
+
+
 def open_questions(cells):
     """The texts that ask for words and are not graded by hand."""
     asks = re.compile(r"\*\*(Judge|Defend|Prove|Explain|Choose|Advise|Say|Find the error)\b[^*]*\*\*|\b(sentences?|paragraph)[:,.]|[Ee]xplain (why|how|what|in)\b|[Pp]rove ")

@@ -13,9 +13,9 @@ An author writes only text. One exercise is four cells:
     markdown   **Points.** and a table                      then: what earns all, half and nothing of them, for who grades
 
 From this the tool derives nbgrader's metadata (schema 3), in the solution too; a check is worth a point if the exercise is
-easy, two if it is medium, three if it is hard. In the exercise the answers are blank, the **Why.** and **Points.** cells
-are gone, what is graded by hand has a cell to answer in, and each check carries the tag raises-exception: Run All goes
-on past it, and nbval demands that it really fails.
+easy, two if it is medium, three if it is hard. In the exercise the answers are blank, the **Why.** and **Points.** cells are
+gone, what is graded by hand has a cell to answer in, and each check carries the tag raises-exception: Run All goes on past
+it, and nbval demands that it really fails.
 tools/make_course.py makes what nbgrader takes.
 --check writes nothing and fails if a file is out of step.
 """
