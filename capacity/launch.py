@@ -38,7 +38,6 @@ class Dialect:
     shell     True where the lines are words of one command
     refuses   Rules that hold of what it can do
     lines     Lines: the text, for a layout that is not refused
-    limits    limits of `plan` within which it can do everything, or nearly
     """
     name: str
     repository: str
@@ -48,7 +47,6 @@ class Dialect:
     shell: bool
     refuses: tuple
     lines: tuple
-    limits: Mapping
 
     def text(self, q):
         """What is printed for the letters of a layout."""
@@ -63,12 +61,6 @@ class Dialect:
             rows[-1] += " " + word
         return " \\\n".join(rows)
 
-    def within(self):
-        """The limits as options of `capacity plan`."""
-        def value(x):
-            return ("yes" if x else "no") if isinstance(x, bool) else str(x)
-        return " ".join(f"--{name.replace('_', '-')} {','.join(map(value, some))}" for name, some in self.limits.items())
-
 
 def launch_options(framework, model, cluster, layout, seq_len):
     """The launch options of "megatron", "torchtitan" or "deepspeed" for a layout, as a text.
@@ -79,10 +71,19 @@ def launch_options(framework, model, cluster, layout, seq_len):
     dialect = pick(DIALECTS, framework, "framework")
     if wrong := layout.check(model, cluster, seq_len):
         raise ValueError(" ".join(wrong))
-    q = letters(model, devices=cluster.devices, node=cluster.node, axes=cluster.levels[0].axes, seq_len=seq_len, **vars(layout))
-    if reasons := broken(q, dialect.refuses):
+    if reasons := refusals(framework, model, cluster, layout, seq_len):
         raise ValueError(f"{dialect.name} cannot run this layout. {' '.join(reasons)}")
-    return dialect.text(q)
+    return dialect.text(_letters(model, cluster, layout, seq_len))
+
+
+def refusals(framework, model, cluster, layout, seq_len):
+    """Why a framework cannot run a legal layout, as a tuple of sentences; () where it can."""
+    return broken(_letters(model, cluster, layout, seq_len), pick(DIALECTS, framework, "framework").refuses)
+
+
+def _letters(model, cluster, layout, seq_len):
+    return letters(model, devices=cluster.devices, node=cluster.node, axes=cluster.levels[0].axes, seq_len=seq_len,
+                   copies=int(layout.copies), **vars(layout))
 
 
 def javascript():
@@ -221,7 +222,7 @@ DIALECTS = Facts(
         "--use-megatron-fsdp": "megatron/training/config/common_config.py",
         **dict.fromkeys(["--recompute-granularity", "--recompute-method", "--recompute-num-layers"],
                         "megatron/core/transformer/transformer_config.py")}),
-        True, *MEGATRON, Facts(zero=(0, 1), recompute=(0, 1))),
+        True, *MEGATRON),
     torchtitan=Dialect("torchtitan", "pytorch/torchtitan", "b5bcd76c", "2026-08-21", Facts({
         **dict.fromkeys(["ParallelismConfig", "TrainingConfig", "data_parallel_replicate_degree", "data_parallel_shard_degree",
                          "fsdp_reshard_after_forward", "tensor_parallel_degree", "enable_sequence_parallel", "context_parallel_degree",
@@ -231,7 +232,7 @@ DIALECTS = Facts(
                          "max_context_length", "disable_cuda_graphs"], "torchtitan/config/configs.py"),
         **dict.fromkeys(["parallelism", "training", "activation_checkpoint"], "torchtitan/trainer.py"),
         "FullAC.Config": "torchtitan/distributed/activation_checkpoint.py"}),
-        False, *TORCHTITAN, Facts(zero=(2, 3), recompute=(0, 1))),
+        False, *TORCHTITAN),
     deepspeed=Dialect("DeepSpeed", "deepspeedai/DeepSpeed", "edaa7221", "2026-08-22", Facts({
         **dict.fromkeys(["train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size", "bf16"],
                         "deepspeed/runtime/constants.py"),
@@ -241,4 +242,4 @@ DIALECTS = Facts(
         "expert_parallel": "deepspeed/runtime/config.py",
         "autoep_size": "deepspeed/module_inject/auto_ep_config.py",
         "autotp_size": "deepspeed/runtime/tensor_parallel/config.py"}),
-        False, *DEEPSPEED, Facts(pp=(1,), cp=(1,), ep=(1,), recompute=(0,), sequence_parallel=(False,))))
+        False, *DEEPSPEED))
