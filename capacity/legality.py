@@ -158,7 +158,7 @@ def javascript():
     layouts   (q, limits, visit, refused): calls visit(q) with every legal layout's letters written into q, and refused(rule, q)
               with a partial layout that breaks a rule
     """
-    known = set().union(*(r.letters for r in RULES)) - {*DEGREES, *CHOICES}                 # of the job
+    known = set().union(*(r.letters for r in RULES)) - {*DEGREES, *CHOICES, "shards"}       # of the job
     options, lines, asked, depth = [], [], set(), 0
     for name, how, of in AXES:
         if how == "follows":

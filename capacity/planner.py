@@ -423,7 +423,7 @@ class _Search:
                       for sp in sorted(map(bool, job.limits.get("sequence_parallel", (False, True))))]
         self.replicas = rows["dp"]*rows["cp"]
         q = job.letters(cluster.devices, model)
-        early = [rule for rule in UNPRICED if "copies" in rule.letters]
+        early = [rule for rule in UNPRICED if "copies" not in job.limits]                       # what no row can have
         self.copies = np.array([c for c in divisors(cluster.devices) if c in job.limits.get("copies", (c,))
                                 and not broken(SimpleNamespace(**vars(q), copies=c), early)], np.int64)
         self.allowed = self.masks()
@@ -478,9 +478,10 @@ class _Search:
         return None
 
     def blast(self, zero, at, copies):
-        """Devices that share a copy of the state, rows `at` by numbers of copies."""
-        tp, pp, cp = (self.rows[name][at, None] for name in ("tp", "pp", "cp"))
-        return tp*pp*(np.lcm(cp, np.maximum(self.replicas[at, None]//copies, 1)) if zero else cp + 0*copies)
+        """Devices that share a copy of the state, rows `at` by numbers of copies; all where these do not divide the replicas."""
+        tp, pp, cp, replicas = (x[at, None] for x in (*(self.rows[name] for name in ("tp", "pp", "cp")), self.replicas))
+        shards = np.where(replicas % copies, replicas, replicas//copies) if zero else 0*copies + 1
+        return tp*pp*np.lcm(cp, shards)
 
     def run(self):
         job = self.job
@@ -503,7 +504,7 @@ class _Search:
         degrees = {name: symbol(name) if name in self.free else int(self.rows[name][0]) for name in DEGREES}
         return [self.job.price(self.model, self.cluster, Layout(
             batch=self.job.batch, zero=int(zero), sequence_parallel=sp, recompute=symbol("recompute"), **degrees,
-            shards=symbol(f"shards_{zero}") if zero and len(self.copies) > 1 else None))
+            shards=symbol(f"shards_{zero}") if zero and self.copies.tolist() != [1] else None))
             for zero, sp in self.pairs]
 
     def inputs(self, at, columns):
@@ -528,8 +529,9 @@ class _Search:
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
         first, self.counts = order[starts], np.diff(starts, append=self.size)
         low, high = (f.reduceat(self.rows["chunks"][order], starts).astype(float) for f in (np.minimum, np.maximum))
-        seconds, nbytes = self.block_bounds(steps, first, low, high)
-        allowed = np.array([np.logical_or.reduceat(a.any((1, 2))[order], starts) for a in self.allowed])
+        columns = [np.logical_or.reduceat(a.any(1)[order], starts) for a in self.allowed]         # of each pair, [block, copies]
+        seconds, nbytes = self.block_bounds(steps, first, low, high, columns)
+        allowed = np.array([some.any(1) for some in columns])
         hopeful = allowed & (nbytes <= self.limit)
         promise = np.where(hopeful, seconds, np.inf).min(0)
         waiting = np.argsort(promise, kind="stable")
@@ -547,13 +549,16 @@ class _Search:
         rows = rows[np.lexsort((self.each[rows], self.replicas[rows]))]
         return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(ROWS*len(self.shares)*len(self.pairs)))) + 1)
 
-    def block_bounds(self, steps, first, low, high):
+    def block_bounds(self, steps, first, low, high, columns):
         """Bounds from below of the time and the memory of each block and pair: two arrays [pair, block]."""
         tape = Tape([x for s in steps for x in (*s.seconds.values(), s.memory)])
         values = {name: self.rows[name][first].astype(float) for name in tape.inputs if name in DEGREES}
-        replicas = self.replicas[first]
-        values |= {"chunks": (low, high), "recompute": (self.shares[0], self.shares[-1]),
-                   **{f"shards_{zero}": (replicas/np.minimum(self.copies[-1], replicas), replicas/self.copies[0]) for zero in range(1, 4)}}
+        values |= {"chunks": (low, high), "recompute": (self.shares[0], self.shares[-1])}
+        for zero in {zero for zero, _ in self.pairs}:
+            some = functools.reduce(np.logical_or, (may for pair, may in zip(self.pairs, columns) if pair[0] == zero))
+            shards = self.replicas[first, None]/self.copies
+            most = np.max(shards, 1, where=some, initial=1)
+            values[f"shards_{zero}"] = np.minimum(np.min(shards, 1, where=some, initial=np.inf), most), most
         lows = iter(tape.bounds(**{name: values[name] for name in tape.inputs}))
         seconds, nbytes = [], []
         for step in steps:
@@ -567,9 +572,7 @@ class _Search:
         worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
         out = np.zeros(seconds.shape[1], bool)
         for k, (zero, _) in enumerate(self.pairs):
-            divides = self.replicas[first, None] % self.copies == 0
-            blast = np.where(divides, self.blast(zero, first, self.copies), self.cluster.devices).min(1)
-            better = self.known(nbytes[k], blast)
+            better = self.known(nbytes[k], self.blast(zero, first, self.copies).min(1))
             out |= hopeful[k] & ((seconds[k] <= worst) | (seconds[k] <= better))
         return out
 

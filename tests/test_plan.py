@@ -70,6 +70,8 @@ def random_job(rng):
         lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, microbatch=pick(batch//dp), chunks=rng.choice([1, 1, 2, 4]),
                      ep=pick(shape.experts.count) if shape.experts else 1, zero=rng.randint(0, 3), recompute=rng.choice([0, 0.3, 0.5, 1]),
                      sequence_parallel=rng.random() < 0.5)
+        if lay.zero and not shape.experts:
+            lay = replace(lay, shards=rng.choice([None, *divisors(dp*cp)]))
         broken = lay.check(replace(shape, vocab=2**20*9*tp), machine, seq_len)                      # any vocabulary is padded
         if not broken:
             return name, machine, batch, seq_len, rng.choice([*make_plan.machine(clusters()[machine.key])["formats"]]), lay
@@ -119,7 +121,7 @@ def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limit
 
 def letters_of(layout):
     """The layout as the page has it."""
-    return {k: getattr(layout, k) for k in (*DEGREES, "zero", "recompute")} | dict(sequence_parallel=int(layout.sequence_parallel))
+    return {k: getattr(layout, k) for k in (*DEGREES, "zero", "recompute")} | dict(copies=int(layout.copies), sequence_parallel=int(layout.sequence_parallel))
 
 
 def test_the_page_prints_the_launch_options_of_the_package(page):
