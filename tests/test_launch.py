@@ -104,9 +104,8 @@ def test_two_of_anything_is_enough_to_be_said_or_refused():
     assert "context-parallel-size 2" in launch_options("megatron", LLAMA, MACHINE, Layout(batch=512, dp=32, cp=2), 8192)
     assert launch_options("torchtitan", LLAMA, MACHINE, two, 8192).endswith(",")
     for dialect in launch.DIALECTS.values():
-        for facts in (dialect.options, dialect.limits):
-            with pytest.raises(TypeError, match="cannot be changed"):
-                facts["--x"] = ""
+        with pytest.raises(TypeError, match="cannot be changed"):
+            dialect.options["--x"] = ""
 
 
 def test_experts_have_their_options():
@@ -124,7 +123,7 @@ def test_experts_have_their_options():
 def test_every_name_that_is_printed_was_read_in_the_source(framework):
     """And every name in the table is printed for some layout."""
     rng, seen = random.Random(4), set()
-    for shape in LLAMA, model("mixtral-8x7b"):
+    for shape in LLAMA, model("mixtral-8x7b"), replace(LLAMA, layers=61):
         for _ in range(1500):
             tp, pp = rng.choice([1, 2, 4, 8]), rng.choice([1, 2, 4])
             lay = Layout(batch=512, tp=tp, pp=pp, cp=rng.choice([1, 2]), dp=64//tp//pp, chunks=rng.choice([1, 2, 3]), zero=rng.randint(0, 3),
