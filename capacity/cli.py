@@ -33,7 +33,7 @@ from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_f
 from .huggingface import model_from_config
 from .launch import DIALECTS, launch_options, refusals
 from .layout import Layout
-from .planner import OBJECTIVES, Failures, plan, said, sequences
+from .planner import OBJECTIVES, Failures, plan, said, sequences, whole_groups
 from .step import estimate, matmul_share
 from .transformer import Transformer, models
 from .units import Unit, byte, dollar, flop, second, show
@@ -110,7 +110,10 @@ def _cluster(text):
         name = rest.pop(0) if rest and (len(known) > 1 or rest[0] in known) else next(iter(known), "")
     found = specs.pick(known, name, "cluster")
     devices = ":".join(rest)
-    return found.sized(_count(devices, "devices")) if devices else found
+    if not devices:
+        return found
+    whole_groups(found, n := _count(devices, "devices"))
+    return found.sized(n)
 
 
 def _count(text, name):
@@ -207,13 +210,13 @@ def _plan(args):
                        tokens=args.tokens and quantity(args.tokens, Unit(), "tokens"),
                        deadline=args.deadline and quantity(args.deadline, second, "deadline"))
 
-    def search(keep, rules=()):
+    def search(keep, rules=(), splits=False):
         progress = _Progress()
         try:
-            return plan(model, cluster, args.batch, seq, keep=keep, rules=rules, progress=progress, **kw)
+            return plan(model, cluster, args.batch, seq, keep=keep, rules=rules, splits=splits, progress=progress, **kw)
         finally:
             progress.clear()
-    found = search(args.top)
+    found = search(args.top, splits=not forms)
     if args.emit and found:
         return _emit(found, search, args.emit, args.format)
     if args.json:
@@ -223,8 +226,8 @@ def _plan(args):
     else:
         print(wrapped(found.sentence()) if found else "\n".join(map(wrapped, found.why)))
         if found:
-            print("\n" + columns(*found.rows("front" if args.front else "candidates")) + "\n")
-            print(*map(wrapped, [_looked(found), *_sensitive(found), *found.why]), sep="\n")
+            print("\n" + columns(*found.rows("front" if args.front else "candidates", args.top)) + "\n")
+            print(*map(wrapped, [_shown_of(found, args), _looked(found), *_sensitive(found), *found.why]), sep="\n")
     return 0 if found else 1
 
 
@@ -248,6 +251,13 @@ def _emit(found, search, framework, format):
     print(*map(wrapped, said), sep="\n", file=sys.stderr)
     print(launch_options(framework, run.model, chosen.cluster, chosen.layout, run.seq_len))
     return 0
+
+
+def _shown_of(found, args):
+    if not args.front:
+        return "Each is the best of its tp, pp, cp and ep; --csv prints the best of all."
+    n = len(found.front)
+    return f"The {min(args.top, n):,} fastest of {n:,} layouts of the front" + ("; --top prints more, --csv --front all of them." if n > args.top else ".")
 
 
 def _looked(found):

@@ -205,12 +205,12 @@ class Plan:
                 f"{said(self.batch, self.seq_len)}, takes {show(best.time, 's')} ({show(low, 's')} to {show(high, 's')}), "
                 f"{best.step.mfu:.1%} of peak, {show(best.memory, 'B')} per device.{run}")
 
-    def rows(self, of="candidates"):
-        """Head and rows of the table that is shown."""
+    def rows(self, of="candidates", most=None):
+        """Head and rows of the table that is shown, of the first `most`."""
         head = ["layout", "micro-batch", "ZeRO", "recompute", "step", "MFU", "memory", "devices"]
         return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:,.0f}",
                        f"{c.layout.zero}" + (f" x {c.layout.copies:.0f}" if c.layout.shards else ""), f"{c.layout.recompute:.0%}", show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
-                       c.devices] for c in getattr(self, of)]
+                       c.devices] for c in getattr(self, of)[:most]]
 
     def __repr__(self):
         return f"<plan: {self.sentence()} {self.legal:,} layouts in {self.seconds:.2g} s>"
@@ -223,7 +223,7 @@ class Plan:
 
 
 def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, share=0.9, keep=10, prune=None, failures=None,
-         tokens=None, deadline=None, progress=None, options=None, rules=(), **limits):
+         tokens=None, deadline=None, progress=None, options=None, rules=(), splits=False, **limits):
     """The Plan for training a model on a cluster: all legal layouts, the best `keep` of them, and the Pareto front.
 
     batch      sequences in a step; or a text, "4M tokens", "512 sequences" (see `sequences`)
@@ -238,6 +238,7 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     progress   called with (layouts looked at, of how many), now and then
     options    arguments for `estimate`
     rules      further Rules that a layout must keep, of its letters: what a framework refuses, capacity.launch.DIALECTS
+    splits     True to keep of each choice of tp, pp, cp and ep only the best
     limits     values that a field of Layout may have, or `copies`: tp=8, zero=(0, 1), recompute=0, cp=1, copies=1, ...
 
     Where nothing fits, or nothing is legal, the Plan says why, and which changes help: each has been searched as a whole.
@@ -245,9 +246,11 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     """
     start = time.process_time()
     job = _Job.of(model, cluster, batch, seq_len, objective, share, keep, prune, failures, tokens, deadline, progress, options, rules,
-                  limits)
+                  splits, limits)
     sizes = [cluster.devices] if devices is None else sorted({devices} if isinstance(devices, Real) else set(devices))
     specs.at_least(1, **{f"devices[{k}]": n for k, n in enumerate(sizes)})
+    for n in sizes:
+        whole_groups(cluster, n)
     padded = job.padded(*sizes)
     notes = () if padded is model else (
         f"Vocabulary padded from {model.vocab:,} to {padded.vocab:,}, so that every tensor degree divides it.",)
@@ -262,6 +265,14 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     return Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
                 front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
                 fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
+
+
+def whole_groups(cluster, devices):
+    """Raise ValueError, with the numbers next to it, for a number of devices that leaves a group of the cluster partly filled."""
+    groups = [level.devices for level in cluster.levels[:-1] if level.devices < devices]
+    if groups and devices % groups[-1]:
+        below = devices//groups[-1]*groups[-1]
+        raise ValueError(f"devices = {devices}; allowed: whole groups of {groups[-1]}, such as {below:,} or {below + groups[-1]:,}")
 
 
 # ---- the job ---------------------------------------------------------------------------------
@@ -292,11 +303,12 @@ class _Job:
     progress: object
     options: Mapping
     rules: tuple
+    splits: bool
     limits: Mapping
 
     @classmethod
     def of(cls, model, cluster, batch, seq_len, objective, share, keep, prune, failures, tokens, deadline, progress, options,
-           rules, limits):
+           rules, splits, limits):
         for name, value, kind, example in (("model", model, Transformer, 'model("llama3-70b")'),
                                            ("cluster", cluster, Cluster, 'cluster("dgx-h100", 512)')):
             if not isinstance(value, kind):
@@ -328,7 +340,7 @@ class _Job:
             specs.pick(dict.fromkeys(list(inspect.signature(estimate).parameters)[4:]), name, "option")
         return cls(model=model, cluster=cluster, batch=batch, seq_len=int(seq_len), objective=objective, share=share, keep=keep,
                    prune=prune, failures=failures, most=deadline*batch*seq_len/tokens if deadline else math.inf,
-                   progress=progress, options=options or {}, rules=tuple(rules), limits=limits)
+                   progress=progress, options=options or {}, rules=tuple(rules), splits=splits, limits=limits)
 
     def letters(self, devices, model=None):
         machine = self.sized(devices)
@@ -409,7 +421,7 @@ class _Search:
     its chunks, shares and copies; causes are seconds, so max(l, 0) <= the cause too, and the sum L of these is <= the time of each
     layout of the block. Likewise K <= its memory. The block is left out if, for each of its pairs,
     either K > what a device may hold: no layout of it fits;
-    or L is above the time of `keep` layouts that fit, so that none of it is among the best, and there is a layout p that
+    or L is above the time of `keep` layouts that fit (where splits are asked for, the best of `keep` of them), so that none of it is among the best, and there is a layout p that
     fits with time(p) <= L, memory(p) <= K and a blast no larger than the block's smallest, so that p is at least as good as each layout of the block in
     everything, and a front that holds p, or what is at least as good as p, lacks nothing. Devices are the same throughout.
     """
@@ -430,6 +442,7 @@ class _Search:
         self.each = sum(a.sum((1, 2))*(len(self.shares)//a.shape[1]) for a in self.allowed)      # legal layouts of each row
         self.legal = int(self.each.sum())
         self.levels = np.array(divisors(cluster.devices))
+        self.split = functools.reduce(lambda key, name: key*(cluster.devices + 1) + rows[name], ("tp", "pp", "cp", "ep"), 0)
         self.top, self.front = np.empty((0, 7)), np.empty((0, 7))       # score, memory, blast, row, pair, share, copies
         self.table = np.full((len(self.levels), EDGES + 1), np.inf)
         self.priced = self.fits = 0
@@ -610,7 +623,7 @@ class _Search:
             seconds = np.where(fits, seconds, np.inf)
             worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
             chosen = np.flatnonzero((seconds <= worst) & fits)
-            if len(chosen) > self.job.keep:
+            if len(chosen) > self.job.keep and not self.job.splits:
                 flat = seconds.ravel()[chosen]
                 chosen = chosen[flat <= np.partition(flat, self.job.keep - 1)[self.job.keep - 1]]
             blast = self.blast(zero, at, self.copies[columns[zero]])[:, None]
@@ -620,7 +633,11 @@ class _Search:
                                       at[row], np.full(len(which), k), share, columns[zero][copy]], 1))
         if any(map(len, firsts)):
             everyone = np.concatenate([self.top, *firsts])
-            self.top = everyone[np.lexsort(everyone.T[::-1])][:self.job.keep]
+            everyone = everyone[np.lexsort(everyone.T[::-1])]
+            if self.job.splits:
+                split = self.split[everyone[:, 3].astype(int)]
+                everyone = everyone[np.sort(np.unique(split, return_index=True)[1])]
+            self.top = everyone[:self.job.keep]
         if any(map(len, fresh)):
             self.front = _unbeaten(np.concatenate([self.front, *fresh]), self.levels)
             for i, level in enumerate(self.levels):

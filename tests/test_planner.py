@@ -216,6 +216,18 @@ def test_the_few_that_are_kept_are_the_first_of_many():
         assert plan(*job, keep=keep).candidates == many[:keep]
 
 
+@pytest.mark.parametrize("shape, devices", [(LARGE, 256), (model("mixtral-8x7b"), 64)])
+def test_of_each_split_the_best(shape, devices):
+    """As all candidates, the first of each tp, pp, cp and ep; pruned or not."""
+    job, seen, want = (shape, cluster("dgx-h100", devices), 256, 4096), set(), []
+    for c in plan(*job, keep=10**6, prune=False).candidates:
+        key = c.layout.tp, c.layout.pp, c.layout.cp, c.layout.ep
+        want += [] if key in seen else [c.layout]
+        seen.add(key)
+    for prune in False, True:
+        assert [c.layout for c in plan(*job, keep=12, splits=True, prune=prune).candidates] == want[:12]
+
+
 def test_a_candidate_is_priced_as_by_hand():
     """The tape's numbers are `estimate`'s and `memory`'s, of numbers, to 1e-12."""
     for shape, machine, batch in ((LARGE, cluster("dgx-h100", 256), 512), (model("gpt3-175b"), cluster("dgx-a100", 1120), 1120)):
@@ -291,7 +303,7 @@ def test_a_bad_batch_is_refused(batch, words):
     (dict(objective="goodput"), "failures = None; allowed for goodput"), (dict(options=dict(formt="fp8")), "close matches: format"),
     (dict(deadline=1e6), "deadline = 1000000.0 without tokens"), (dict(recompute=2), "recompute = .2,.; allowed: shares from 0 to 1"),
     (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"),
-    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "whole nodes of 8")])
+    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "devices = 12; allowed: whole groups of 8, such as 8 or 16$")])
 def test_a_bad_argument_is_named(change, words):
     with pytest.raises(ValueError, match=words):
         plan(SMALL, cluster("dgx-h100", 16), 64, 4096, **change)

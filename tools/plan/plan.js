@@ -36,15 +36,15 @@ const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", d
   device: "device", node: "devices in a node", memory: "its memory", bandwidth: "memory bandwidth", peak_bf16: "peak in bf16", measured_bf16: "fastest product in bf16", peak_fp8: "peak in fp8", measured_fp8: "fastest product in fp8",
   alpha1: "latency in a node", beta1: "bandwidth in a node", alpha2: "latency between nodes", beta2: "bandwidth between nodes" };
 const FIGURES = Object.keys(D.machines["dgx-h100"].figures), OF_DEVICE = FIGURES.filter(k => k in D.sizes && !/[12]$/.test(k));
-let S, pick = "", R = null, sizes = [];
+let S, pick = "", R = null, sizes = [], unknown = "";
 function readAddress() {
   const h = new URLSearchParams(location.hash.slice(1)), s = { ...START };
   for (const [k, v] of h) if (k in s) s[k] = v;
-  if (s.model !== "own" && !Object.hasOwn(D.models, s.model)) s.model = START.model;
-  if (s.machine !== "own" && !Object.hasOwn(D.machines, s.machine)) s.machine = START.machine;
-  if (s.device !== "own" && !Object.hasOwn(DEVICES, s.device)) s.device = START.device;
-  if (!formatsOf(s).includes(s.format)) s.format = "bf16";
-  if (!(s.framework in P.DIALECTS)) s.framework = s.framework === "capacity" ? "capacity" : START.framework;
+  const missed = [], known = (k, is, other) => { if (is) return; missed.push(`There is no ${k} “${s[k]}” here; this is ${other}.`); s[k] = other; };
+  for (const [k, all] of [["model", D.models], ["machine", D.machines], ["device", DEVICES]]) known(k, s[k] === "own" || Object.hasOwn(all, s[k]), START[k]);
+  known("format", formatsOf(s).includes(s.format), "bf16");
+  known("framework", s.framework === "capacity" || Object.hasOwn(P.DIALECTS, s.framework), START.framework);
+  unknown = missed.join(" ");
   pick = h.get("layout") || "";
   return s;
 }
@@ -159,7 +159,7 @@ function ask() {
   const job = jobOf(S), note = $("note");
   if (job.model && job.model.config && job.model.config !== S.config) { read.text = S.config = job.model.config; }
   for (const el of document.querySelectorAll("#cx-job [name]")) el.name === job.wrong ? el.setAttribute("aria-invalid", "true") : el.removeAttribute("aria-invalid");
-  note.textContent = job.note; note.classList.toggle("bad", !!job.wrong);
+  note.textContent = [unknown, job.note].filter(Boolean).join(" "); note.classList.toggle("bad", !!(job.wrong || unknown));
   writeAddress();
   run++;
   if (worker && busy > 0) { worker.terminate(); busy = 0; hire(); }
@@ -344,6 +344,7 @@ let wait;
 $("job").addEventListener("input", e => {
   const { name, value } = e.target;
   if (!(name in S)) return;
+  unknown = "";
   const before = S[name], figures = D.machines[before] && D.machines[before].figures;
   S[name] = value;
   if ((name === "model" || name === "config") && modelOf(S).context) { S.seq = count(Math.min(modelOf(S).context, 8192)); $("job").elements.seq.value = S.seq; }
