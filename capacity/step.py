@@ -6,12 +6,13 @@ says which, over which ranks, and what hides behind what.
 import functools
 import math
 from dataclasses import dataclass, field
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
 from . import specs
 from .algebra import maximum, minimum
-from .footprint import Footprint, Policy, memory
+from .footprint import Footprint, Policy, csv_text, floats, memory, shown
 from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, interval_factor, logit_traffic,
                        model_flops_utilization, model_state_bytes, nonlinear_bytes, roofline_time, sliding_context,
                        stage_bound, stage_message_time, stored_score_traffic, streamed_bytes, train_flops_per_token,
@@ -21,6 +22,7 @@ from .hardware import Cluster
 from .layout import Layout
 from .stack import NARROW, SLOW_HEADS, Stack, calibration, constants as fitted, rates
 from .transformer import Transformer
+from .units import show
 
 CAUSES = ("matmul", "experts", "attention", "pointwise", "head", "update", "fixed", "tensor", "context", "all_to_all",
           "routing", "pipeline", "bubble", "data")
@@ -121,6 +123,24 @@ class Step:
         width = self.spread*min(deviations, 1) + (self.tail - self.spread)*max(deviations - 1, 0)
         factor = interval_factor(width, 1)
         return self.time/factor, self.time*factor
+
+    def to_dict(self):
+        """Everything as plain numbers and dicts, seconds and bytes by part; of numbers, not of arrays and symbols."""
+        low, high = self.interval()
+        return floats(dict(time=self.time, low=low, high=high, mfu=self.mfu, tokens_per_second=self.token_rate)) | dict(
+            seconds=floats(self.seconds), **self.footprint.to_dict())
+
+    def to_csv(self):
+        """The seconds by cause as the text of a CSV file, a row each; of numbers. The bytes: `footprint.to_csv()`."""
+        return csv_text(("cause", "seconds"), floats(self.seconds))
+
+    def _repr_html_(self):
+        if not isinstance(self.time, Real):
+            return None
+        low, high = self.interval()
+        title = (f"A step of {show(self.time, 's')} ({show(low, 's')} to {show(high, 's')}): {self.mfu:.1%} of peak, "
+                 f"{show(self.memory, 'B')} per device.")
+        return shown("cause", "s", self.seconds, self.time, title) + self.footprint._repr_html_()
 
 
 def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, constants=None, matmul=None, attention=None,

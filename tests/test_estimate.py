@@ -1,4 +1,6 @@
 """Layouts, the estimate of a step, and the published runs that judge it."""
+import csv
+import json
 import math
 import re
 from dataclasses import replace
@@ -209,6 +211,26 @@ def test_a_step_adds_up():
     assert high/s.time == pytest.approx(math.exp(s.spread)) and s.interval(2)[1]/s.time == pytest.approx(math.exp(s.tail))
     assert s.interval(0.5)[1]/s.time == pytest.approx(math.exp(s.spread/2)) and s.tail > s.spread
     assert s.interval(3)[0]/s.time == pytest.approx(math.exp(s.spread - 2*s.tail))
+
+
+def test_a_step_shows_itself_and_exports():
+    """One table of seconds and one of bytes, whose parts add up; arrays and symbols are shown as text."""
+    s = estimate(LLAMA, MACHINE, LAYOUT, 8192)
+    data = json.loads(json.dumps(s.to_dict()))
+    assert data["time"] == pytest.approx(sum(data["seconds"].values())) and data["memory"] == pytest.approx(sum(data["parts"].values()))
+    assert data["low"] < data["time"] < data["high"] and data["mfu"] == s.mfu and "experts" not in data["seconds"]
+    assert data["memory"] == max(data["stages"].values()) and data["instant"] == s.footprint.worst.name
+    for text, head, values in (s.to_csv(), ["cause", "seconds"], data["seconds"]), (s.footprint.to_csv(), ["part", "bytes"], data["parts"]):
+        first, *rows = csv.reader(text.splitlines())
+        assert first == head and {name: float(value) for name, value in rows} == values
+    page = s._repr_html_()
+    assert page.count("<table>") == 2 and s.footprint._repr_html_() in page and f"{s.mfu:.1%} of peak" in page
+    assert page.index("matmul") < page.index("update") and "all_to_all" not in page, "greatest first, nothing that is not there"
+    shares = [float(x) for x in re.findall(r">([\d.]+)%</td>", page)]
+    assert shares.count(100) == 2 and sum(shares) == pytest.approx(400, abs=1)
+    many = estimate(LLAMA, MACHINE, replace(LAYOUT, recompute=np.array([0, 1])), 8192)
+    assert many._repr_html_() is None and many.footprint._repr_html_() is None
+    assert step(replace(LAYOUT, recompute=sp.Symbol("r", positive=True)))._repr_html_() is None
 
 
 # --- laws
