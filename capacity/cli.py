@@ -257,7 +257,8 @@ def _shown_of(found, args):
     if not args.front:
         return "Each is the best of its tp, pp, cp and ep; --csv prints the best of all."
     n = len(found.front)
-    return f"The {min(args.top, n):,} fastest of {n:,} layouts of the front" + ("; --top prints more, --csv --front all of them." if n > args.top else ".")
+    more = "; --top prints more, --csv --front all of them." if n > args.top else "."
+    return f"The {min(args.top, n):,} fastest of {n:,} layouts of the front{more}"
 
 
 def _looked(found):

@@ -134,7 +134,8 @@ LAST = Rule("even", lambda q: (q.layers % _pieces(q) == 0) | (_last(q) > 0) & (_
 
 # The first pieces have one layer more than the others; their number is what the layers of the fullest make it.
 FIRST = Rule("even", lambda q: ceil(q.layers/_piece(q)) == _pieces(q),
-             lambda q: f"{q.layers} layers in pieces of {_piece(q)} are {ceil(q.layers/_piece(q))} pieces, and not pp*chunks = {_pieces(q)}.")
+             lambda q: f"{q.layers} layers in pieces of {_piece(q)} are {ceil(q.layers/_piece(q))} pieces, and not "
+                       f"pp*chunks = {_pieces(q)}.")
 
 GPUS = Rule("gpus", lambda q: q.axes == 0, lambda q: "Its launcher starts processes on GPUs, and this machine is a torus of TPUs.")
 

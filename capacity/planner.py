@@ -209,7 +209,8 @@ class Plan:
         """Head and rows of the table that is shown, of the first `most`."""
         head = ["layout", "micro-batch", "ZeRO", "recompute", "step", "MFU", "memory", "devices"]
         return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:,.0f}",
-                       f"{c.layout.zero}" + (f" x {c.layout.copies:.0f}" if c.layout.shards else ""), f"{c.layout.recompute:.0%}", show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
+                       f"{c.layout.zero}" + (f" x {c.layout.copies:.0f}" if c.layout.shards else ""), f"{c.layout.recompute:.0%}",
+                       show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
                        c.devices] for c in getattr(self, of)[:most]]
 
     def __repr__(self):
@@ -421,9 +422,10 @@ class _Search:
     its chunks, shares and copies; causes are seconds, so max(l, 0) <= the cause too, and the sum L of these is <= the time of each
     layout of the block. Likewise K <= its memory. The block is left out if, for each of its pairs,
     either K > what a device may hold: no layout of it fits;
-    or L is above the time of `keep` layouts that fit (where splits are asked for, the best of `keep` of them), so that none of it is among the best, and there is a layout p that
-    fits with time(p) <= L, memory(p) <= K and a blast no larger than the block's smallest, so that p is at least as good as each layout of the block in
-    everything, and a front that holds p, or what is at least as good as p, lacks nothing. Devices are the same throughout.
+    or L is above the time of `keep` layouts that fit (where splits are asked for, the best of `keep` splits), so that none of
+    it is among the best, and there is a layout p that fits with time(p) <= L, memory(p) <= K and a blast no larger than the
+    block's smallest, so that p is at least as good as each layout of the block in everything, and a front that holds p, or
+    what is at least as good as p, lacks nothing. Devices are the same throughout.
     """
 
     def __init__(self, job, model, cluster, rows, least):

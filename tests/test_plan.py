@@ -156,6 +156,17 @@ def test_the_best_that_a_framework_can_run(page):
         assert got["time"] == pytest.approx(want.time, rel=1e-12)
 
 
+@pytest.mark.parametrize("framework, limits", [("torchtitan", dict(pp=(2,), zero=(2, 3), recompute=(0, 1))), ("megatron", dict(zero=(0, 1), recompute=(0.25, 1))),
+                                               ("deepspeed", {})])
+def test_shell_and_page_launch_the_same(page, capsys, framework, limits):
+    s = setting("llama3-70b", cluster("dgx-h100", 256), 512, 8192, **limits)
+    said = page.evaluate("""([s, only]) => { const page = document.getElementById('cx-plan'), job = page.jobOf({...page.START, ...s}), d = page.DIALECTS[only];
+        return page.launched(d, {...job.q, ...page.search({...job, only}).best}); }""", [s, framework])
+    words = [word for k, v in limits.items() for word in (f"--{k}", ",".join(map(str, v)))]
+    assert cli.main(["plan", "llama3-70b", "--cluster", "dgx-h100:256", "--batch", "512", "--seq", "8192", "--emit", framework, *words]) == 0
+    assert capsys.readouterr().out == said + "\n"
+
+
 def test_the_options_can_be_copied_or_the_reason_read(page):
     page.evaluate("location.hash = '#model=llama3-8b&machine=dgx-h100&devices=64&batch=1M&seq=8192&tp=2&sequence_parallel=1&framework=torchtitan'")
     page.wait_for_function("document.getElementById('cx-command').textContent.startsWith('parallelism=')")
