@@ -10,7 +10,6 @@ import pytest
 
 from capacity import Layout, cluster, launch, model, plan
 from capacity.cli import main
-from capacity.legality import broken, letters
 from capacity.launch import DIALECTS, launch_options, option_names
 
 LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 64)

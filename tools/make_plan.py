@@ -189,7 +189,8 @@ def speed(device, format):
     """The letters of a device in a format, and the error of a dense model's and of a sparse model's time."""
     role = _values(rates(device, format, CURRENT), constants())
     some = {bool(m.experts): m for m in models().values()}
-    return dict({f"{k}_rate": getattr(role, k) for k in ROLES}, peak=device.peak(format), casts=int(format in NARROW), operand=OPERAND.get(format, 2),
+    return dict({f"{k}_rate": getattr(role, k) for k in ROLES}, peak=device.peak(format), casts=int(format in NARROW),
+                operand=OPERAND.get(format, 2),
                 error=[error(kind_of(some[sparse], device, format)) for sparse in (False, True)])
 
 
