@@ -253,6 +253,7 @@ from .formulas.prediction import stage_message_time as stage_message_time
 from .formulas.prediction import stored_score_traffic as stored_score_traffic
 from .formulas.prediction import streamed_bytes as streamed_bytes
 from .formulas.prediction import trained_attention_flops as trained_attention_flops
+from .formulas.prediction import trained_product_bytes as trained_product_bytes
 from .formulas.prediction import trained_product_flops as trained_product_flops
 from .formulas.prediction import two_level_gather_time as two_level_gather_time
 from .formulas.prediction import uneven_factor as uneven_factor

@@ -31,9 +31,9 @@ from .footprint import PARTS
 from .grammar import REGISTRY
 from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_from_toml, links
 from .huggingface import model_from_config
-from .launch import DIALECTS, launch_options
+from .launch import DIALECTS, launch_options, refusals
 from .layout import Layout
-from .planner import OBJECTIVES, Failures, plan, said, sequences
+from .planner import OBJECTIVES, Failures, plan, said, sequences, whole_groups
 from .step import estimate, matmul_share
 from .transformer import Transformer, models
 from .units import Unit, byte, dollar, flop, second, show
@@ -110,7 +110,10 @@ def _cluster(text):
         name = rest.pop(0) if rest and (len(known) > 1 or rest[0] in known) else next(iter(known), "")
     found = specs.pick(known, name, "cluster")
     devices = ":".join(rest)
-    return found.sized(_count(devices, "devices")) if devices else found
+    if not devices:
+        return found
+    whole_groups(found, n := _count(devices, "devices"))
+    return found.sized(n)
 
 
 def _count(text, name):
@@ -186,7 +189,7 @@ class _Progress:
 # ---- commands --------------------------------------------------------------------------------
 def _plan(args):
     model, cluster = _model(args.model), _cluster(args.cluster)
-    limits = {name: _numbers(text, name) for name in (*DEGREES, "zero", "recompute") if (text := getattr(args, name))}
+    limits = {name: _numbers(text, name) for name in (*DEGREES, "zero", "recompute", "copies") if (text := getattr(args, name))}
     if args.sequence_parallel:
         limits["sequence_parallel"] = _truth(args.sequence_parallel)
     failures, objective = None, args.objective or ("goodput" if args.mtbf else "time")
@@ -202,15 +205,20 @@ def _plan(args):
         raise ValueError(f"{' and '.join(forms)}; allowed: one of them")
     if args.top < 1:
         raise ValueError(f"top = {args.top}; allowed: at least 1")
-    progress = _Progress()
-    found = plan(model, cluster, args.batch, _count(args.seq, "seq"), objective=objective, keep=args.top, share=_share(args),
-                 devices=args.devices and [_count(n, "devices") for n in args.devices.split(",")], failures=failures,
-                 tokens=args.tokens and quantity(args.tokens, Unit(), "tokens"),
-                 deadline=args.deadline and quantity(args.deadline, second, "deadline"),
-                 options=_options(args), progress=progress, **limits)
-    progress.clear()
+    seq, devices = _count(args.seq, "seq"), args.devices and [_count(n, "devices") for n in args.devices.split(",")]
+    kw = limits | dict(objective=objective, share=_share(args), devices=devices, failures=failures, options=_options(args),
+                       tokens=args.tokens and quantity(args.tokens, Unit(), "tokens"),
+                       deadline=args.deadline and quantity(args.deadline, second, "deadline"))
+
+    def search(keep, rules=(), splits=False):
+        progress = _Progress()
+        try:
+            return plan(model, cluster, args.batch, seq, keep=keep, rules=rules, splits=splits, progress=progress, **kw)
+        finally:
+            progress.clear()
+    found = search(args.top, splits=not forms)
     if args.emit and found:
-        return _emit(found, args.emit, args.format)
+        return _emit(found, search, args.emit, args.format)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     elif args.csv:
@@ -218,33 +226,39 @@ def _plan(args):
     else:
         print(wrapped(found.sentence()) if found else "\n".join(map(wrapped, found.why)))
         if found:
-            print("\n" + columns(*found.rows("front" if args.front else "candidates")) + "\n")
-            print(*map(wrapped, [_looked(found), *_sensitive(found), *found.why]), sep="\n")
+            print("\n" + columns(*found.rows("front" if args.front else "candidates", args.top)) + "\n")
+            print(*map(wrapped, [_shown_of(found, args), _looked(found), *_sensitive(found), *found.why]), sep="\n")
     return 0 if found else 1
 
 
-def _emit(found, framework, format):
-    """Print the launch options of the first candidate that the framework can run; on stderr what was passed over, and why."""
-    dialect, refused = DIALECTS[framework], None
-    for place, candidate in enumerate(found.candidates):
-        try:
-            text = launch_options(framework, found.model, candidate.cluster, candidate.layout, found.seq_len)
-        except ValueError as error:
-            refused = refused or error
-            continue
-        said = [f"{dialect.name} {dialect.commit} of {dialect.date}, {candidate}: {show(candidate.time, 's')} a step, "
-                f"{show(candidate.memory, 'B')} per device."]
-        if format not in (None, "bf16"):
-            said.append(f"These options are for products in 16 bits; what turns on {format} is not among them.")
-        if place:
-            said.append(f"Not the best: that is {found.best}, {candidate.time/found.best.time - 1:.1%} faster. {refused}")
-        print(*map(wrapped, said), sep="\n", file=sys.stderr)
-        print(text)
-        return 0
-    hint = "" if any(level.axes for level in candidate.cluster.levels) else (
-        f" The {len(found.candidates)} best are all of this kind; search with {dialect.within()}")
-    print(wrapped(f"capacity: {refused}{hint}"), file=sys.stderr)
-    return 1
+def _emit(found, search, framework, format):
+    """Print the launch options of the best layout that the framework can run; on stderr whether another is the best, and why."""
+    dialect, best = DIALECTS[framework], found.best
+    reasons = " ".join(refusals(framework, found.model, best.cluster, best.layout, found.seq_len))
+    run = search(1, dialect.refuses) if reasons else found
+    if not run:
+        none = f"{dialect.name} can run none of the {found.legal:,} legal layouts. {' '.join(run.why[1:])}"
+        fits = f"{dialect.name} can run {run.legal:,} layouts. {' '.join(run.why)} The best of all, {best}, it cannot: {reasons}"
+        print(wrapped("capacity: " + (fits if run.legal else none)), file=sys.stderr)
+        return 1
+    chosen = run.best
+    said = [f"{dialect.name} {dialect.commit} of {dialect.date}, {chosen}: {show(chosen.time, 's')} a step, "
+            f"{show(chosen.memory, 'B')} per device."]
+    if format not in (None, "bf16"):
+        said.append(f"These options are for products in 16 bits; what turns on {format} is not among them.")
+    if reasons:
+        said.append(f"Not the best: that is {best}, {chosen.time/best.time - 1:.1%} faster. {dialect.name} cannot run that one. {reasons}")
+    print(*map(wrapped, said), sep="\n", file=sys.stderr)
+    print(launch_options(framework, run.model, chosen.cluster, chosen.layout, run.seq_len))
+    return 0
+
+
+def _shown_of(found, args):
+    if not args.front:
+        return "Each is the best of its tp, pp, cp and ep; --csv prints the best of all."
+    n = len(found.front)
+    more = "; --top prints more, --csv --front all of them." if n > args.top else "."
+    return f"The {min(args.top, n):,} fastest of {n:,} layouts of the front{more}"
 
 
 def _looked(found):
@@ -274,6 +288,10 @@ def _layout(args):
     zero, recompute = (_whole(quantity(getattr(args, k) or d, Unit(), k)) for k, d in (("zero", "1"), ("recompute", "0")))
     layout = Layout(batch=sequences(args.batch, seq), zero=zero, recompute=recompute,
                     sequence_parallel=args.sequence_parallel == "yes", **degrees)
+    if args.copies and (copies := _count(args.copies, "copies")) > 1:
+        if layout.replicas % copies:
+            raise ValueError(f"copies = {copies} does not divide dp*cp = {layout.replicas} replicas.")
+        layout = dataclasses.replace(layout, shards=layout.replicas//copies)
     if wrong := layout.check(model, cluster, seq):
         raise ValueError(" ".join(wrong))
     return model, cluster, layout, seq
@@ -303,7 +321,7 @@ def _memory(footprint, cluster):
 
 
 def _fits(args):
-    if not any(getattr(args, name) for name in (*DEGREES, "zero", "recompute", "sequence_parallel")):
+    if not any(getattr(args, name) for name in (*DEGREES, "zero", "recompute", "copies", "sequence_parallel")):
         return _any_fits(args)
     model, cluster, layout, seq = _layout(args)
     footprint = estimate(model, cluster, layout, seq, **_options(args)).footprint
@@ -530,7 +548,7 @@ def parser():
         sub.add_argument("--cluster", required=True, metavar="NAME[:DEVICES]", help="dgx-h100:1024, or mine.toml:64")
         sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens (4 x 2^20 where --seq is a power of two)")
         sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence, in digits: 8192")
-        for name in (*DEGREES, "zero", "recompute"):
+        for name in (*DEGREES, "zero", "recompute", "copies"):
             sub.add_argument("--" + name, metavar="N,N" if many else "N", help="values allowed" if many else "of the layout")
         sub.add_argument("--sequence-parallel", choices=("yes", "no", "both") if many else ("yes", "no"))
         sub.add_argument("--share", default="0.9", help="of a device's memory that may be filled (0.9)")

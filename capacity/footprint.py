@@ -3,7 +3,9 @@
 Which tensors a layer keeps is a table (`activation_table`); what a parameter costs is a `Policy`; what a library keeps
 beyond what the derivatives read is a `Kernels`. Formulas are those of `capacity.formulas`; this file only says which.
 """
+import csv
 import functools
+import io
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -16,6 +18,7 @@ from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered
 from .hardware import Accelerator, Cluster
 from .layout import Layout
 from .transformer import Transformer
+from .units import show
 
 PARTS = "weights", "grads", "optimizer", "gathered", "activations", "head", "working", "placeholders", "workspace", "buffers"
 
@@ -296,6 +299,18 @@ class Footprint:
         return {stage: max(instant.total for instant in self.instants if instant.stage == stage)
                 for stage in sorted({instant.stage for instant in self.instants})}
 
+    def to_dict(self):
+        """Its bytes as plain numbers: total, parts, and each stage's at its greatest instant; of numbers."""
+        return dict(memory=float(self.total), instant=self.worst.name, parts=floats(self.parts),
+                    stages={int(stage): float(nbytes) for stage, nbytes in self.stages.items()})
+
+    def to_csv(self):
+        """The parts as the text of a CSV file, a row each; of numbers."""
+        return csv_text(("part", "bytes"), floats(self.parts))
+
+    def _repr_html_(self):
+        return shown("part", "B", self.parts, self.total)
+
     def fits(self, device, share=1):
         """Whether it fits into this share of a device's memory: True or False, an array, or a condition on symbols.
 
@@ -305,6 +320,28 @@ class Footprint:
         if isinstance(share, Real) and not 0 < share <= 1:
             raise ValueError(f"share = {share!r}; allowed: above 0 and at most 1")
         return self.total <= share*device.memory
+
+
+def floats(values):
+    """The entries that are not 0, as plain numbers."""
+    return {name: float(value) for name, value in values.items() if value}
+
+
+def csv_text(head, entries):
+    """A dict as the text of a CSV file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *entries.items()])
+    return text.getvalue()
+
+
+def shown(name, unit, entries, total, title=""):
+    """HTML of the entries that are not 0, greatest first, with their shares; None, so that text is shown, where they are no numbers."""
+    if not all(isinstance(value, Real) for value in (*entries.values(), total)):
+        return None
+    from .pictures.tables import table
+    rows = [[key, show(value, unit), f"{value/total:.1%}"] for key, value in sorted(floats(entries).items(), key=lambda x: -x[1])]
+    return table([name, "size" if unit == "B" else "time", "share"], [*rows, ["altogether", show(total, unit), "100.0%"]],
+                 title=title)._repr_html_()
 
 
 def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook", buffers="none", units=2):

@@ -4,7 +4,8 @@
 
 The names were read in the sources named in `DIALECTS`; an option that stands there is spelled as there, and none is
 printed that does not.  On 2026-11-24 the texts of 530 layouts were given to the frameworks' own code at those commits,
-Megatron-LM's `validate_args`, torchtitan's `Trainer.Config` and DeepSpeed's `DeepSpeedConfig`, without a GPU: all passed.
+Megatron-LM's `validate_args`, torchtitan's `Trainer.Config` and DeepSpeed's `DeepSpeedConfig`, without a GPU: all passed;
+the options for copies and for uneven pieces came after that, and were read.
 What data-parallel ranks are is what the other degrees leave, in all three.
 
 A refusal is a Rule of the layout's letters, an option a `Line` of them; both print as JavaScript too, as the rules of
@@ -14,7 +15,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .algebra import floor, where
+from .algebra import ceil, floor, where
 from .legality import Rule, broken, letters
 from .specs import Facts, pick
 from .tape import arrow
@@ -38,7 +39,6 @@ class Dialect:
     shell     True where the lines are words of one command
     refuses   Rules that hold of what it can do
     lines     Lines: the text, for a layout that is not refused
-    limits    limits of `plan` within which it can do everything, or nearly
     """
     name: str
     repository: str
@@ -48,7 +48,6 @@ class Dialect:
     shell: bool
     refuses: tuple
     lines: tuple
-    limits: Mapping
 
     def text(self, q):
         """What is printed for the letters of a layout."""
@@ -63,12 +62,6 @@ class Dialect:
             rows[-1] += " " + word
         return " \\\n".join(rows)
 
-    def within(self):
-        """The limits as options of `capacity plan`."""
-        def value(x):
-            return ("yes" if x else "no") if isinstance(x, bool) else str(x)
-        return " ".join(f"--{name.replace('_', '-')} {','.join(map(value, some))}" for name, some in self.limits.items())
-
 
 def launch_options(framework, model, cluster, layout, seq_len):
     """The launch options of "megatron", "torchtitan" or "deepspeed" for a layout, as a text.
@@ -79,10 +72,19 @@ def launch_options(framework, model, cluster, layout, seq_len):
     dialect = pick(DIALECTS, framework, "framework")
     if wrong := layout.check(model, cluster, seq_len):
         raise ValueError(" ".join(wrong))
-    q = letters(model, devices=cluster.devices, node=cluster.node, axes=cluster.levels[0].axes, seq_len=seq_len, **vars(layout))
-    if reasons := broken(q, dialect.refuses):
+    if reasons := refusals(framework, model, cluster, layout, seq_len):
         raise ValueError(f"{dialect.name} cannot run this layout. {' '.join(reasons)}")
-    return dialect.text(q)
+    return dialect.text(_letters(model, cluster, layout, seq_len))
+
+
+def refusals(framework, model, cluster, layout, seq_len):
+    """Why a framework cannot run a legal layout, as a tuple of sentences; () where it can."""
+    return broken(_letters(model, cluster, layout, seq_len), pick(DIALECTS, framework, "framework").refuses)
+
+
+def _letters(model, cluster, layout, seq_len):
+    return letters(model, devices=cluster.devices, node=cluster.node, axes=cluster.levels[0].axes, seq_len=seq_len,
+                   copies=int(layout.copies), **vars(layout))
 
 
 def javascript():
@@ -115,17 +117,35 @@ def _again(q):
     return q.recompute*q.layers/_pieces(q)
 
 
-EVEN = Rule("even", lambda q: q.layers % _pieces(q) == 0,
-            lambda q: f"{q.layers} layers do not divide into pp*chunks = {_pieces(q)} equal pieces, and an uneven split needs a "
-                      "description of its own.")
+def _piece(q):
+    """Layers of the fullest piece."""
+    return ceil(q.layers/_pieces(q))
+
+
+def _last(q):
+    """Layers of the last rank, where all pieces of the others are the fullest."""
+    return q.layers - (q.pp - 1)*q.chunks*_piece(q)
+
+
+# Of the last rank alone; validate_args and TransformerConfig ask that chunks divide what it has, and that there is some.
+LAST = Rule("even", lambda q: (q.layers % _pieces(q) == 0) | (_last(q) > 0) & (_last(q) % q.chunks == 0),
+            lambda q: f"{q.layers} layers do not divide into pp*chunks = {_pieces(q)} equal pieces, nor with fewer in those of the last "
+                      "rank.")
+
+# The first pieces have one layer more than the others; their number is what the layers of the fullest make it.
+FIRST = Rule("even", lambda q: ceil(q.layers/_piece(q)) == _pieces(q),
+             lambda q: f"{q.layers} layers in pieces of {_piece(q)} are {ceil(q.layers/_piece(q))} pieces, and not "
+                       f"pp*chunks = {_pieces(q)}.")
 
 GPUS = Rule("gpus", lambda q: q.axes == 0, lambda q: "Its launcher starts processes on GPUs, and this machine is a torus of TPUs.")
 
 MEGATRON = (
-    GPUS, EVEN,
+    GPUS, LAST,
+    Rule("copies", lambda q: (q.copies == 1) | (q.zero == 1) & (q.experts == 0),
+         lambda q: f"Its copies of the optimizer state are of zero = 1 and of dense models here; copies are {q.copies}."),
     Rule("fsdp", lambda q: (q.zero < 2) | (q.pp == 1),
          lambda q: f"zero = {q.zero} is Megatron-FSDP, which none of its tests runs under a pipeline; pp is {q.pp}."),
-    Rule("whole", lambda q: (q.recompute == 0) | (q.recompute == 1) | (_again(q) % 1 == 0),
+    Rule("whole", lambda q: (q.recompute == 0) | (q.recompute == 1) | (_again(q) % 1 == 0) & (q.layers % _pieces(q) == 0),
          lambda q: f"recompute = {q.recompute} of {q.layers/_pieces(q):g} layers in a piece is no whole number of layers."),
     Rule("shared", lambda q: (q.experts == 0) | (q.tp == 1) | (q.sequence_parallel > 0),
          lambda q: "With experts and tensor parallelism it wants sequence parallelism.")), (
@@ -138,11 +158,13 @@ MEGATRON = (
     Line(lambda q: "--sequence-parallel", lambda q: (q.sequence_parallel > 0) & (q.tp > 1)),
     Line(lambda q: f"--pipeline-model-parallel-size {q.pp}"),
     Line(lambda q: f"--num-virtual-stages-per-pipeline-rank {q.chunks}", lambda q: q.chunks > 1),
+    Line(lambda q: f"--decoder-last-pipeline-num-layers {_last(q)}", lambda q: q.layers % _pieces(q) > 0),
     Line(lambda q: f"--context-parallel-size {q.cp}", lambda q: q.cp > 1),
     Line(lambda q: f"--expert-model-parallel-size {q.ep} --expert-tensor-parallel-size 1", lambda q: q.experts > 0),
     Line(lambda q: f"--micro-batch-size {q.microbatch} --global-batch-size {q.batch}"),
     Line(lambda q: f"--seq-length {q.seq_len} --max-position-embeddings {q.seq_len} --bf16 --overlap-grad-reduce"),
     Line(lambda q: "--use-distributed-optimizer --overlap-param-gather", lambda q: q.zero > 0),
+    Line(lambda q: f"--num-distributed-optimizer-instances {q.copies}", lambda q: q.copies > 1),
     Line(lambda q: "--use-megatron-fsdp --data-parallel-sharding-strategy", lambda q: q.zero > 1),
     Line(lambda q: "optim_grads", lambda q: q.zero == 2),
     Line(lambda q: "optim_grads_params", lambda q: q.zero == 3),
@@ -152,18 +174,20 @@ MEGATRON = (
     Line(lambda q: f"block --recompute-num-layers {floor(_again(q))}", lambda q: (q.recompute > 0) & (q.recompute < 1)))
 
 TORCHTITAN = (
-    GPUS, EVEN,
+    GPUS, FIRST,
     Rule("fsdp", lambda q: q.zero != 1,
          lambda q: "Its FSDP2 shards gradients or weights besides the optimizer state; there is no zero = 1."),
     Rule("context", lambda q: (q.zero > 0) | (q.cp == 1),
          lambda q: f"Context-parallel ranks share the weights in its FSDP2; with cp = {q.cp} there is no zero = 0."),
+    Rule("copies", lambda q: (q.copies == 1) | (q.dp % q.copies == 0) & (q.experts == 0),
+         lambda q: f"Its copies are groups of data-parallel ranks, and of dense models here; copies = {q.copies} and dp = {q.dp}."),
     Rule("experts", lambda q: (q.zero > 0) | (q.ep == 1),
          lambda q: f"Expert-parallel ranks come from those that shard; with zero = 0 there is no ep = {q.ep}."),
     Rule("whole", lambda q: (q.recompute == 0) | (q.recompute == 1),
          lambda q: f"It recomputes whole models or chosen operations, not recompute = {q.recompute} of the layers.")), (
     Line(lambda q: "parallelism=ParallelismConfig("),
-    Line(lambda q: f"    data_parallel_replicate_degree={where(q.zero > 0, 1, q.dp)},"),
-    Line(lambda q: f"    data_parallel_shard_degree={where(q.zero > 0, q.dp, 1)},"),
+    Line(lambda q: f"    data_parallel_replicate_degree={where(q.zero > 0, q.copies, q.dp)},"),
+    Line(lambda q: f"    data_parallel_shard_degree={where(q.zero > 0, q.dp//q.copies, 1)},"),
     Line(lambda q: '    fsdp_reshard_after_forward="always",', lambda q: q.zero == 3),
     Line(lambda q: '    fsdp_reshard_after_forward="never",', lambda q: q.zero == 2),
     Line(lambda q: f"    tensor_parallel_degree={q.tp},"),
@@ -173,7 +197,7 @@ TORCHTITAN = (
     Line(lambda q: f"    pipeline_parallel_degree={q.pp},", lambda q: q.pp > 1),
     Line(lambda q: '    pipeline_parallel_schedule="Interleaved1F1B",', lambda q: q.chunks > 1),
     Line(lambda q: '    pipeline_parallel_schedule="1F1B",', lambda q: (q.pp > 1) & (q.chunks == 1)),
-    Line(lambda q: f"    pipeline_parallel_layers_per_stage={q.layers//_pieces(q)},\n"
+    Line(lambda q: f"    pipeline_parallel_layers_per_stage={_piece(q)},\n"
                    "    pipeline_parallel_first_stage_less_layers=0,\n    pipeline_parallel_last_stage_less_layers=0,\n"
                    f"    num_pp_microbatches={q.batch//(q.dp*q.microbatch)},", lambda q: q.pp > 1),
     Line(lambda q: f"    expert_parallel_degree={q.ep},", lambda q: q.experts > 0),
@@ -190,6 +214,7 @@ TORCHTITAN = (
 DEEPSPEED = (
     GPUS, Rule("pipeline", lambda q: q.pp == 1, lambda q: f"Its pipeline is a Python class, PipelineModule, and no option; pp is {q.pp}."),
     Rule("interleave", lambda q: q.chunks == 1, lambda q: "It has no interleaved schedule."),
+    Rule("copies", lambda q: q.copies == 1, lambda q: f"One copy of what it shards is all that is written here; copies are {q.copies}."),
     Rule("context", lambda q: q.cp == 1,
          lambda q: f"Its sequence parallelism exchanges heads for positions and gathers no keys and values; cp is {q.cp}."),
     Rule("experts", lambda q: (q.ep == 1) | (q.tp == 1) | (q.zero < 3),
@@ -215,13 +240,14 @@ DIALECTS = Facts(
                         "megatron/core/model_parallel_config.py"),
         **dict.fromkeys(["--num-virtual-stages-per-pipeline-rank", "--seq-length", "--max-position-embeddings", "--overlap-grad-reduce",
                          "--use-distributed-optimizer", "--overlap-param-gather", "--data-parallel-sharding-strategy",
-                         "CUDA_DEVICE_MAX_CONNECTIONS"],
+                         "CUDA_DEVICE_MAX_CONNECTIONS", "--decoder-last-pipeline-num-layers"],
                         "megatron/training/arguments.py"),
         **dict.fromkeys(["--micro-batch-size", "--global-batch-size", "--ckpt-format"], "megatron/training/config/training_config.py"),
+        "--num-distributed-optimizer-instances": "megatron/core/distributed/distributed_data_parallel_config.py",
         "--use-megatron-fsdp": "megatron/training/config/common_config.py",
         **dict.fromkeys(["--recompute-granularity", "--recompute-method", "--recompute-num-layers"],
                         "megatron/core/transformer/transformer_config.py")}),
-        True, *MEGATRON, Facts(zero=(0, 1), recompute=(0, 1))),
+        True, *MEGATRON),
     torchtitan=Dialect("torchtitan", "pytorch/torchtitan", "b5bcd76c", "2026-08-21", Facts({
         **dict.fromkeys(["ParallelismConfig", "TrainingConfig", "data_parallel_replicate_degree", "data_parallel_shard_degree",
                          "fsdp_reshard_after_forward", "tensor_parallel_degree", "enable_sequence_parallel", "context_parallel_degree",
@@ -231,7 +257,7 @@ DIALECTS = Facts(
                          "max_context_length", "disable_cuda_graphs"], "torchtitan/config/configs.py"),
         **dict.fromkeys(["parallelism", "training", "activation_checkpoint"], "torchtitan/trainer.py"),
         "FullAC.Config": "torchtitan/distributed/activation_checkpoint.py"}),
-        False, *TORCHTITAN, Facts(zero=(2, 3), recompute=(0, 1))),
+        False, *TORCHTITAN),
     deepspeed=Dialect("DeepSpeed", "deepspeedai/DeepSpeed", "edaa7221", "2026-08-22", Facts({
         **dict.fromkeys(["train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size", "bf16"],
                         "deepspeed/runtime/constants.py"),
@@ -241,4 +267,4 @@ DIALECTS = Facts(
         "expert_parallel": "deepspeed/runtime/config.py",
         "autoep_size": "deepspeed/module_inject/auto_ep_config.py",
         "autotp_size": "deepspeed/runtime/tensor_parallel/config.py"}),
-        False, *DEEPSPEED, Facts(pp=(1,), cp=(1,), ep=(1,), recompute=(0,), sequence_parallel=(False,))))
+        False, *DEEPSPEED))

@@ -83,6 +83,11 @@ class Layout:
         return self.replicas if self.shards is None else self.shards
 
     @property
+    def copies(self):
+        """Copies of what `zero` shards."""
+        return self.replicas/self.shard_ranks
+
+    @property
     def weight_ranks(self):
         """Ranks that share one part's weights."""
         return self.shard_ranks if self.zero >= 3 else 1
@@ -110,8 +115,8 @@ class Layout:
         """
         if not self._is_of_numbers(model, cluster):
             raise TypeError("check() judges one layout of numbers, not arrays or symbols")
-        length = {} if seq_len is None else {"seq_len": seq_len}
-        return legality.broken(legality.letters(model, devices=cluster.devices, **vars(self), **length))
+        more = {"shards": self.shard_ranks} | ({} if seq_len is None else {"seq_len": seq_len})
+        return legality.broken(legality.letters(model, devices=cluster.devices, **vars(self) | more))
 
     def demand_legal(self, model, cluster):
         """Raise ValueError with the sentences of `check` if this layout is illegal.

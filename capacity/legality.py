@@ -61,14 +61,28 @@ RULES = tuple(Rule(*rule) for rule in (
      lambda q: f"{q.seq_len} tokens do not cut into 2*cp = {2*q.cp} equal parts, two for each context rank."),
     ("sequence", lambda q: (q.sequence_parallel == 0) | (q.seq_len % (q.cp*q.tp) == 0),
      lambda q: f"{q.seq_len} tokens do not divide over cp*tp = {q.cp*q.tp} ranks that share them."),
+    # of a layout: a search takes copies, and shards follow
+    ("shards", lambda q: q.dp*q.cp % q.shards == 0,
+     lambda q: f"shards = {q.shards} does not divide dp*cp = {q.dp*q.cp} replicas."),
 ))
 
 # A layout that breaks one of these is legal, and another name for one that keeps it: a search skips it.
 SYNONYMS = tuple(Rule(*rule) for rule in (
-    ("unshared", lambda q: (q.zero == 0) | (q.dp*q.cp > 1) | (q.experts > 0) & (q.dp*q.cp*q.tp > q.ep),
-     lambda q: f"zero = {q.zero} without replicas shards nothing."),
+    ("unshared", lambda q: (q.zero == 0) | (q.dp*q.cp > q.copies) | (q.experts > 0) & (q.dp*q.cp*q.tp > q.ep),
+     lambda q: f"zero = {q.zero} shards nothing where each of dp*cp = {q.dp*q.cp} replicas keeps a copy."),
+    ("uncopied", lambda q: (q.copies == 1) | (q.zero > 0),
+     lambda q: f"copies = {q.copies} of what zero = 0 does not shard are no choice."),
     ("unsplit", lambda q: (q.sequence_parallel == 0) | (q.tp > 1),
      lambda q: "sequence_parallel without tensor-parallel ranks shares nothing."),
+))
+
+# A layout that breaks one of these is legal and costs more than it is charged for: a search skips it.
+UNPRICED = tuple(Rule(*rule) for rule in (
+    ("expert_copies", lambda q: (q.copies == 1) | (q.experts == 0),
+     lambda q: f"copies = {q.copies}: of experts, memory counts one copy, shared by all replicas."),
+    ("copied_gradients", lambda q: (q.copies == 1) | (q.zero < 2) | (q.batch == q.dp*q.microbatch),
+     lambda q: f"copies = {q.copies} with zero = {q.zero}: copies sum gradients behind the last of {q.batch/(q.dp*q.microbatch):g} "
+               "micro-batches, and the model hides that behind all of them."),
 ))
 
 # The letters of a layout in the order in which they are chosen, with what each is chosen from: divisors of a letter, all
@@ -77,7 +91,8 @@ AXES = (("pp", "divisors", "devices"), ("chunks", "up to", "layers"), ("tp", "di
         ("cp", "divisors", "devices"), ("dp", "follows", lambda q: maximum(q.devices//(q.pp*q.tp*q.cp), 1)),
         ("ep", "divisors", "experts"), ("microbatch", "divisors", "batch"))
 DEGREES = tuple(name for name, *_ in AXES)
-CHOICES = "zero", "sequence_parallel", "recompute"        # of each of them, freely
+# Of each of them, freely. Copies of what zero shards, each shared by dp*cp/copies ranks: divisors of dp*cp.
+CHOICES = "zero", "sequence_parallel", "recompute", "copies"
 
 
 def letters(model, **others):
@@ -143,7 +158,7 @@ def javascript():
     layouts   (q, limits, visit, refused): calls visit(q) with every legal layout's letters written into q, and refused(rule, q)
               with a partial layout that breaks a rule
     """
-    known = set().union(*(r.letters for r in RULES)) - {*DEGREES, *CHOICES}                 # of the job
+    known = set().union(*(r.letters for r in RULES)) - {*DEGREES, *CHOICES, "shards"}       # of the job
     options, lines, asked, depth = [], [], set(), 0
     for name, how, of in AXES:
         if how == "follows":
@@ -157,7 +172,7 @@ def javascript():
             if r.name not in asked and r.letters <= known:
                 asked.add(r.name)
                 lines.append(f"if(!RULES.{r.name}.holds(q)){{refused(RULES.{r.name},q);continue;}}")
-    return (f"const RULES={{{','.join(f'{r.name}:{r.javascript()}' for r in RULES + SYNONYMS)}}};\n"
+    return (f"const RULES={{{','.join(f'{r.name}:{r.javascript()}' for r in RULES + SYNONYMS + UNPRICED)}}};\n"
             "const divisors=n=>{const low=[],high=[];for(let k=1;k*k<=n;k++)if(n%k===0){low.push(k);if(k*k<n)high.unshift(n/k);}"
             "return n?low.concat(high):[1];};\nconst upto=n=>Array.from({length:n},(_,k)=>k+1);\n"
             "function layouts(q,limits,visit,refused=()=>{}){const allowed=(k,v)=>!(k in limits)||limits[k].includes(v),"

@@ -134,6 +134,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     rows=("r", "rows of the left matrix"),
     inner=("q", "inner dimension"),
     cols=("c", "columns of the right matrix"),
+    grouped=(r"n_{\mathrm{g}}", "matrices of one shape that share the rows of the left matrix, an expert's each"),
     cache=("Z", "fast memory available to a tile"),
     array=(r"n_{\mathrm{a}}", "side of a systolic array"),
     tile_rows=(r"r_{\mathrm{t}}", "rows of the output tile of one processor"),

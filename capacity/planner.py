@@ -25,7 +25,7 @@ from . import specs
 from .formulas import daly_interval, expected_segment_time
 from .hardware import Cluster, accelerators
 from .layout import Layout
-from .legality import CHOICES, DEGREES, RULES, SYNONYMS, Rule, broken, divisors, layouts, letters
+from .legality import CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, Rule, broken, divisors, layouts, letters
 from .step import estimate
 from .tape import Tape, symbol
 from .transformer import Transformer
@@ -33,7 +33,7 @@ from .units import show
 
 RECOMPUTE = 0, 0.25, 0.5, 0.75, 1                 # shares of recomputation that a search tries unless told
 OBJECTIVES = "time", "goodput", "cost"
-ROWS = 2048                                       # layouts at a time: their arrays stay in a core's cache
+ROWS = 2048                                       # layouts of a pair and a share at a time: their arrays stay in a core's cache
 MANY = 5_000_000                                  # layouts from which on pruning pays
 MOST = 10**9                                      # sequences in a batch
 BATCH = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?(?:e\+?[0-9]+)?)\s*([kKMGBT]?)\s*(tokens?|sequences?|)\s*")
@@ -93,8 +93,7 @@ class Candidate:
     """One layout with its price.
 
     time, memory   of `estimate`: seconds of a step, bytes on the device that needs most
-    blast          devices whose work ends when one fails: those of a replica where each keeps the whole state (zero 0),
-                   else all
+    blast          devices whose work ends when one fails: those that share a copy of the state (of a replica with zero 0)
     score          what the search made small: seconds of a step, with failures where these were given, or device-seconds
     """
     layout: Layout
@@ -121,7 +120,7 @@ class Candidate:
     def to_dict(self):
         """Its numbers, {name: number}, those of the layout first."""
         degrees = {name: getattr(self.layout, name) for name in ("tp", "pp", "cp", "dp", "ep", "chunks", "microbatch",
-                                                                 "zero", "sequence_parallel", "recompute")}
+                                                                 "zero", "sequence_parallel", "recompute", "shards")}
         return degrees | dict(microbatches=int(self.layout.microbatches), devices=self.devices, time=self.time,
                               memory=self.memory, mfu=float(self.step.mfu), tokens_per_second=float(self.step.token_rate),
                               blast=self.blast)
@@ -206,12 +205,13 @@ class Plan:
                 f"{said(self.batch, self.seq_len)}, takes {show(best.time, 's')} ({show(low, 's')} to {show(high, 's')}), "
                 f"{best.step.mfu:.1%} of peak, {show(best.memory, 'B')} per device.{run}")
 
-    def rows(self, of="candidates"):
-        """Head and rows of the table that is shown."""
+    def rows(self, of="candidates", most=None):
+        """Head and rows of the table that is shown, of the first `most`."""
         head = ["layout", "micro-batch", "ZeRO", "recompute", "step", "MFU", "memory", "devices"]
         return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:,.0f}",
-                       c.layout.zero, f"{c.layout.recompute:.0%}", show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
-                       c.devices] for c in getattr(self, of)]
+                       f"{c.layout.zero}" + (f" x {c.layout.copies:.0f}" if c.layout.shards else ""), f"{c.layout.recompute:.0%}",
+                       show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
+                       c.devices] for c in getattr(self, of)[:most]]
 
     def __repr__(self):
         return f"<plan: {self.sentence()} {self.legal:,} layouts in {self.seconds:.2g} s>"
@@ -224,7 +224,7 @@ class Plan:
 
 
 def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, share=0.9, keep=10, prune=None, failures=None,
-         tokens=None, deadline=None, progress=None, options=None, **limits):
+         tokens=None, deadline=None, progress=None, options=None, rules=(), splits=False, **limits):
     """The Plan for training a model on a cluster: all legal layouts, the best `keep` of them, and the Pareto front.
 
     batch      sequences in a step; or a text, "4M tokens", "512 sequences" (see `sequences`)
@@ -238,15 +238,20 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     tokens, deadline   of the whole run, tokens and seconds: layouts that would be late are left out
     progress   called with (layouts looked at, of how many), now and then
     options    arguments for `estimate`
-    limits     values that a field of Layout may have: tp=8, zero=(0, 1), recompute=0, cp=1, ...
+    rules      further Rules that a layout must keep, of its letters: what a framework refuses, capacity.launch.DIALECTS
+    splits     True to keep of each choice of tp, pp, cp and ep only the best
+    limits     values that a field of Layout may have, or `copies`: tp=8, zero=(0, 1), recompute=0, cp=1, copies=1, ...
 
     Where nothing fits, or nothing is legal, the Plan says why, and which changes help: each has been searched as a whole.
     Raises TypeError for a model or cluster that is none, ValueError, naming it, for any other argument.
     """
     start = time.process_time()
-    job = _Job.of(model, cluster, batch, seq_len, objective, share, keep, prune, failures, tokens, deadline, progress, options, limits)
+    job = _Job.of(model, cluster, batch, seq_len, objective, share, keep, prune, failures, tokens, deadline, progress, options, rules,
+                  splits, limits)
     sizes = [cluster.devices] if devices is None else sorted({devices} if isinstance(devices, Real) else set(devices))
     specs.at_least(1, **{f"devices[{k}]": n for k, n in enumerate(sizes)})
+    for n in sizes:
+        whole_groups(cluster, n)
     padded = job.padded(*sizes)
     notes = () if padded is model else (
         f"Vocabulary padded from {model.vocab:,} to {padded.vocab:,}, so that every tensor degree divides it.",)
@@ -261,6 +266,14 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     return Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
                 front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
                 fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
+
+
+def whole_groups(cluster, devices):
+    """Raise ValueError, with the numbers next to it, for a number of devices that leaves a group of the cluster partly filled."""
+    groups = [level.devices for level in cluster.levels[:-1] if level.devices < devices]
+    if groups and devices % groups[-1]:
+        below = devices//groups[-1]*groups[-1]
+        raise ValueError(f"devices = {devices}; allowed: whole groups of {groups[-1]}, such as {below:,} or {below + groups[-1]:,}")
 
 
 # ---- the job ---------------------------------------------------------------------------------
@@ -290,11 +303,13 @@ class _Job:
     most: float                                    # seconds of a step, at most
     progress: object
     options: Mapping
+    rules: tuple
+    splits: bool
     limits: Mapping
 
     @classmethod
     def of(cls, model, cluster, batch, seq_len, objective, share, keep, prune, failures, tokens, deadline, progress, options,
-           limits):
+           rules, splits, limits):
         for name, value, kind, example in (("model", model, Transformer, 'model("llama3-70b")'),
                                            ("cluster", cluster, Cluster, 'cluster("dgx-h100", 512)')):
             if not isinstance(value, kind):
@@ -326,10 +341,15 @@ class _Job:
             specs.pick(dict.fromkeys(list(inspect.signature(estimate).parameters)[4:]), name, "option")
         return cls(model=model, cluster=cluster, batch=batch, seq_len=int(seq_len), objective=objective, share=share, keep=keep,
                    prune=prune, failures=failures, most=deadline*batch*seq_len/tokens if deadline else math.inf,
-                   progress=progress, options=options or {}, limits=limits)
+                   progress=progress, options=options or {}, rules=tuple(rules), splits=splits, limits=limits)
 
     def letters(self, devices, model=None):
-        return letters(model or self.model, devices=devices, batch=self.batch, seq_len=self.seq_len)
+        machine = self.sized(devices)
+        return letters(model or self.model, devices=devices, batch=self.batch, seq_len=self.seq_len, node=machine.node,
+                       axes=machine.levels[0].axes)
+
+    def sized(self, devices):
+        return self.cluster if devices == self.cluster.devices else self.cluster.sized(devices)
 
     def padded(self, *sizes):
         """The model, with a vocabulary that every tensor degree of the search divides."""
@@ -342,8 +362,12 @@ class _Job:
 
     def search(self, devices, *, least=False):
         """The _Found of one number of devices; `least` to look for the least memory too."""
-        model, cluster = self.padded(devices), self.cluster if devices == self.cluster.devices else self.cluster.sized(devices)
-        return _Search(self, model, cluster, layouts(self.letters(devices, model), self.limits), least).run()
+        return self.space(devices, least).run()
+
+    def space(self, devices, least=False):
+        """The _Search of one number of devices, before it begins."""
+        model = self.padded(devices)
+        return _Search(self, model, self.sized(devices), layouts(self.letters(devices, model), self.limits), least)
 
     def price(self, model, cluster, layout):
         return estimate(model, cluster, layout, self.seq_len, **self.options)
@@ -390,16 +414,18 @@ def said(batch, seq_len):
 class _Search:
     """All layouts on one number of devices.
 
-    A row is a choice of DEGREES; to each belong all shares of recomputation and all pairs of `zero` and
-    `sequence_parallel`. Rows that differ in `chunks` alone are a block.
+    A row is a choice of DEGREES; to each belong all shares of recomputation, all numbers of copies that divide its replicas
+    and all pairs of `zero` and `sequence_parallel`: prices are arrays [row, share, copies] of each pair. Rows that differ in
+    `chunks` alone are a block.
 
     Pruning is exact. For a block, a pair and every cause of a Step, `Tape.bounds` gives a number l <= the cause, for all
-    its chunks and shares; causes are seconds, so max(l, 0) <= the cause too, and the sum L of these is <= the time of each
+    its chunks, shares and copies; causes are seconds, so max(l, 0) <= the cause too, and the sum L of these is <= the time of each
     layout of the block. Likewise K <= its memory. The block is left out if, for each of its pairs,
     either K > what a device may hold: no layout of it fits;
-    or L is above the time of `keep` layouts that fit, so that none of it is among the best, and there is a layout p that
-    fits with time(p) <= L, memory(p) <= K and a blast no larger, so that p is at least as good as each layout of the block in
-    everything, and a front that holds p, or what is at least as good as p, lacks nothing. Devices are the same throughout.
+    or L is above the time of `keep` layouts that fit (where splits are asked for, the best of `keep` splits), so that none of
+    it is among the best, and there is a layout p that fits with time(p) <= L, memory(p) <= K and a blast no larger than the
+    block's smallest, so that p is at least as good as each layout of the block in everything, and a front that holds p, or
+    what is at least as good as p, lacks nothing. Devices are the same throughout.
     """
 
     def __init__(self, job, model, cluster, rows, least):
@@ -409,34 +435,76 @@ class _Search:
         self.shares = np.array(sorted(job.limits.get("recompute", RECOMPUTE)), float)
         self.pairs = [(zero, sp) for zero in sorted(job.limits.get("zero", range(4)))
                       for sp in sorted(map(bool, job.limits.get("sequence_parallel", (False, True))))]
+        self.replicas = rows["dp"]*rows["cp"]
         q = job.letters(cluster.devices, model)
-
-        def allowed(name, value):
-            """The rows that may have this choice: by the rules, and unless its other name is a choice too."""
-            keep, known = np.ones(self.size, bool), SimpleNamespace(**vars(q) | rows | {name: value})
-            for rule in RULES + (SYNONYMS if 0 in job.limits.get(name, (0,)) else ()):
-                if name in rule.letters:
-                    keep &= rule.holds(known)
-            return keep
-        zeros, sharing = ({x: allowed(name, x) for x in {pair[k] for pair in self.pairs}}
-                          for k, name in enumerate(("zero", "sequence_parallel")))
-        self.allowed = [zeros[zero] & sharing[sp] for zero, sp in self.pairs]
-        self.legal = sum(int(a.sum()) for a in self.allowed)*len(self.shares)
-        self.blast = rows["tp"]*rows["pp"]*rows["cp"]
-        self.levels = np.array(sorted({cluster.devices, *self.blast.tolist()}))
-        self.top, self.front = np.empty((0, 6)), np.empty((0, 6))       # score, memory, blast, row, pair, share
+        early = [rule for rule in UNPRICED if "copies" not in job.limits]                       # what no row can have
+        self.copies = np.array([c for c in divisors(cluster.devices) if c in job.limits.get("copies", (c,))
+                                and not broken(SimpleNamespace(**vars(q), copies=c), early)], np.int64)
+        self.allowed = self.masks()
+        self.each = sum(a.sum((1, 2))*(len(self.shares)//a.shape[1]) for a in self.allowed)      # legal layouts of each row
+        self.legal = int(self.each.sum())
+        self.levels = np.array(divisors(cluster.devices))
+        self.split = functools.reduce(lambda key, name: key*(cluster.devices + 1) + rows[name], ("tp", "pp", "cp", "ep"), 0)
+        self.top, self.front = np.empty((0, 7)), np.empty((0, 7))       # score, memory, blast, row, pair, share, copies
         self.table = np.full((len(self.levels), EDGES + 1), np.inf)
         self.priced = self.fits = 0
         self.least = np.inf
+
+    def rules(self):
+        """The Rules of what is chosen for a row: the laws, what has another name that is a choice too, and the job's own."""
+        def named(rule):
+            return all(value in self.job.limits.get(name, (value,)) for name, value in (
+                ("zero", 0), ("sequence_parallel", 0)) if rule.name == {"zero": "unshared"}.get(name, "unsplit"))
+        laws = [rule for rule in RULES if rule.letters & {*CHOICES}]
+        return (*laws, *filter(named, SYNONYMS), *UNPRICED, *self.job.rules)
+
+    def letters(self, zero, sp):
+        """The letters of all layouts of a pair, as arrays."""
+        rows = {name: x[:, None, None] for name, x in self.rows.items()}
+        return SimpleNamespace(**vars(self.job.letters(self.cluster.devices, self.model)) | rows, zero=int(zero), copies=self.copies,
+                               sequence_parallel=int(sp), recompute=self.shares[:, None])
+
+    def masks(self, without=(), known=None):
+        """Which layouts of each pair are legal: arrays [row, share, copies], of one share where all are alike.
+
+        without, known   Rules that are not asked; a dict in which the masks of Rules are kept, for the next call
+        """
+        known, found = {} if known is None else known, []
+        for zero, sp in self.pairs:
+            q = self.letters(zero, sp)
+            keep = self.replicas[:, None, None] % self.copies == 0
+            for rule in self.rules():
+                if rule not in without:
+                    key = rule.name, *(value for name, value in (("zero", zero), ("sequence_parallel", sp)) if name in rule.letters)
+                    if key not in known:
+                        known[key] = rule.holds(q)
+                    keep = keep & known[key]
+            found.append(keep)
+        return found
+
+    def first(self, masks):
+        """The letters of the first layout that these masks leave, as whole numbers and a share; None where they leave none."""
+        for (zero, sp), mask in zip(self.pairs, masks):
+            if mask.any():
+                row, share, copy = (int(k[0]) for k in np.nonzero(mask))
+                q = vars(self.job.letters(self.cluster.devices, self.model)) | {k: int(x[row]) for k, x in self.rows.items()}
+                return SimpleNamespace(**q, zero=int(zero), sequence_parallel=int(sp), recompute=float(self.shares[share]),
+                                       copies=int(self.copies[copy]))
+        return None
+
+    def blast(self, zero, at, copies):
+        """Devices that share a copy of the state, rows `at` by numbers of copies; all where these do not divide the replicas."""
+        tp, pp, cp, replicas = (x[at, None] for x in (*(self.rows[name] for name in ("tp", "pp", "cp")), self.replicas))
+        shards = np.where(replicas % copies, replicas, replicas//copies) if zero else 0*copies + 1
+        return tp*pp*np.lcm(cp, shards)
 
     def run(self):
         job = self.job
         if self.legal:
             steps = self.steps()
             self.tape = Tape([x for s in steps for x in (s.time, s.memory)])
-            order = self.order(steps)
             done = 0
-            for at in order:
+            for at in self.order(steps):
                 self.price(at)
                 done += len(at)
                 if job.progress:
@@ -450,20 +518,22 @@ class _Search:
         self.free = [name for name in DEGREES if len(np.unique(self.rows[name])) > 1 or name == "chunks"]
         degrees = {name: symbol(name) if name in self.free else int(self.rows[name][0]) for name in DEGREES}
         return [self.job.price(self.model, self.cluster, Layout(
-            batch=self.job.batch, zero=int(zero), sequence_parallel=sp, recompute=symbol("recompute"), **degrees))
+            batch=self.job.batch, zero=int(zero), sequence_parallel=sp, recompute=symbol("recompute"), **degrees,
+            shards=symbol(f"shards_{zero}") if zero and self.copies.tolist() != [1] else None))
             for zero, sp in self.pairs]
 
-    def inputs(self, tape, at):
-        return {name: self.shares if name == "recompute" else self.rows[name][at, None].astype(float) for name in tape.inputs}
+    def inputs(self, at, columns):
+        """The inputs of the tape for rows `at`, and for these columns of copies, {zero: columns}."""
+        known = {name: x[at, None, None].astype(float) for name, x in self.rows.items()} | {"recompute": self.shares[:, None]}
+        known |= {f"shards_{zero}": self.replicas[at, None, None]/self.copies[some] for zero, some in columns.items()}
+        return {name: known[name] for name in self.tape.inputs}
 
     # ---- order and pruning -------------------------------------------------------------------
     def order(self, steps):
         """Arrays of rows to price, one after another: all of them, or first those that promise most."""
-        everything = np.arange(self.size)
         prune = self.legal >= MANY if self.job.prune is None else self.job.prune
         if not prune or self.look:
-            for at in range(0, self.size, ROWS):
-                yield everything[at:at + ROWS]
+            yield from self.handfuls(np.arange(self.size))
             return
         key = np.zeros(self.size, np.int64)
         for name in DEGREES:
@@ -474,8 +544,9 @@ class _Search:
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
         first, self.counts = order[starts], np.diff(starts, append=self.size)
         low, high = (f.reduceat(self.rows["chunks"][order], starts).astype(float) for f in (np.minimum, np.maximum))
-        seconds, nbytes = self.block_bounds(steps, first, low, high)
-        allowed = np.array([a[first] for a in self.allowed])
+        columns = [np.logical_or.reduceat(a.any(1)[order], starts) for a in self.allowed]         # of each pair, [block, copies]
+        seconds, nbytes = self.block_bounds(steps, first, low, high, columns)
+        allowed = np.array([some.any(1) for some in columns])
         hopeful = allowed & (nbytes <= self.limit)
         promise = np.where(hopeful, seconds, np.inf).min(0)
         waiting = np.argsort(promise, kind="stable")
@@ -484,17 +555,25 @@ class _Search:
             upto = max(1, int(np.searchsorted(np.cumsum(self.counts[waiting]), ROWS, "right")))
             take, waiting = waiting[:upto], waiting[upto:]
             rows = np.concatenate([order[starts[b]:starts[b] + self.counts[b]] for b in take])
-            for at in range(0, len(rows), ROWS):
-                yield rows[at:at + ROWS]
+            yield from self.handfuls(rows)
             if len(waiting):
-                waiting = waiting[self.needed(seconds[:, waiting], nbytes[:, waiting], self.blast[first[waiting]],
-                                              hopeful[:, waiting])]
+                waiting = waiting[self.needed(seconds[:, waiting], nbytes[:, waiting], first[waiting], hopeful[:, waiting])]
 
-    def block_bounds(self, steps, first, low, high):
+    def handfuls(self, rows):
+        """These rows in pieces of about ROWS layouts of a pair and a share, those together that have the same copies."""
+        rows = rows[np.lexsort((self.each[rows], self.replicas[rows]))]
+        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(ROWS*len(self.shares)*len(self.pairs)))) + 1)
+
+    def block_bounds(self, steps, first, low, high, columns):
         """Bounds from below of the time and the memory of each block and pair: two arrays [pair, block]."""
         tape = Tape([x for s in steps for x in (*s.seconds.values(), s.memory)])
         values = {name: self.rows[name][first].astype(float) for name in tape.inputs if name in DEGREES}
         values |= {"chunks": (low, high), "recompute": (self.shares[0], self.shares[-1])}
+        for zero in {zero for zero, _ in self.pairs}:
+            some = functools.reduce(np.logical_or, (may for pair, may in zip(self.pairs, columns) if pair[0] == zero))
+            shards = self.replicas[first, None]/self.copies
+            most = np.max(shards, 1, where=some, initial=1)
+            values[f"shards_{zero}"] = np.minimum(np.min(shards, 1, where=some, initial=np.inf), most), most
         lows = iter(tape.bounds(**{name: values[name] for name in tape.inputs}))
         seconds, nbytes = [], []
         for step in steps:
@@ -503,12 +582,12 @@ class _Search:
             nbytes.append(np.broadcast_to(next(lows)[0], len(first)))
         return np.array(seconds), np.array(nbytes)
 
-    def needed(self, seconds, nbytes, blast, hopeful):
+    def needed(self, seconds, nbytes, first, hopeful):
         """Which of these blocks the proof above does not leave out."""
         worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
         out = np.zeros(seconds.shape[1], bool)
         for k, (zero, _) in enumerate(self.pairs):
-            better = self.known(nbytes[k], blast if zero == 0 else self.cluster.devices)
+            better = self.known(nbytes[k], self.blast(zero, first, self.copies).min(1))
             out |= hopeful[k] & ((seconds[k] <= worst) | (seconds[k] <= better))
         return out
 
@@ -520,14 +599,20 @@ class _Search:
     # ---- prices ------------------------------------------------------------------------------
     def price(self, at):
         """Price these rows, and keep what belongs to the best or to the front."""
-        results = self.tape.run(**self.inputs(self.tape, at))
-        shape, fresh, firsts = (len(at), len(self.shares)), [], []
+        allowed = [a[at] for a in self.allowed]
+        columns = {}
+        for (zero, _), may in zip(self.pairs, allowed):
+            columns[zero] = columns.get(zero, False) | may.any((0, 1))
+        columns = {zero: np.flatnonzero(some) for zero, some in columns.items()}
+        results = self.tape.run(**self.inputs(at, columns))
+        fresh, firsts = [], []
         for k, (zero, _) in enumerate(self.pairs):
-            may = self.allowed[k][at, None]
+            may = allowed[k][:, :, columns[zero]]
             if not may.any():
                 continue
+            shape = len(at), len(self.shares), may.shape[2]
             seconds, nbytes = (np.broadcast_to(x, shape) for x in results[2*k:2*k + 2])
-            self.priced += int(may.sum())*shape[1]
+            self.priced += int(may.sum())*(shape[1]//may.shape[1])
             if self.look:
                 self.least = min(self.least, np.min(nbytes, where=may, initial=np.inf))
             fits = may & (nbytes <= self.limit)
@@ -540,17 +625,21 @@ class _Search:
             seconds = np.where(fits, seconds, np.inf)
             worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
             chosen = np.flatnonzero((seconds <= worst) & fits)
-            if len(chosen) > self.job.keep:
+            if len(chosen) > self.job.keep and not self.job.splits:
                 flat = seconds.ravel()[chosen]
                 chosen = chosen[flat <= np.partition(flat, self.job.keep - 1)[self.job.keep - 1]]
-            blast = self.blast[at, None] if zero == 0 else self.cluster.devices
+            blast = self.blast(zero, at, self.copies[columns[zero]])[:, None]
             for kept, which in ((firsts, chosen), (fresh, np.flatnonzero(fits & (seconds <= self.known(nbytes, blast))))):
-                row, share = which//shape[1], which % shape[1]
-                kept.append(np.stack([seconds.ravel()[which], nbytes[row, share], np.broadcast_to(blast, shape)[row, share],
-                                      at[row], np.full(len(which), k), share], 1))
+                row, share, copy = np.unravel_index(which, shape)
+                kept.append(np.stack([seconds[row, share, copy], nbytes[row, share, copy], blast[row, 0, copy],
+                                      at[row], np.full(len(which), k), share, columns[zero][copy]], 1))
         if any(map(len, firsts)):
             everyone = np.concatenate([self.top, *firsts])
-            self.top = everyone[np.lexsort(everyone.T[::-1])][:self.job.keep]
+            everyone = everyone[np.lexsort(everyone.T[::-1])]
+            if self.job.splits:
+                split = self.split[everyone[:, 3].astype(int)]
+                everyone = everyone[np.sort(np.unique(split, return_index=True)[1])]
+            self.top = everyone[:self.job.keep]
         if any(map(len, fresh)):
             self.front = _unbeaten(np.concatenate([self.front, *fresh]), self.levels)
             for i, level in enumerate(self.levels):
@@ -565,11 +654,12 @@ class _Search:
         return failures.slowdown(self.cluster.devices) if failures and self.job.objective == "goodput" else 1
 
     def candidate(self, found):
-        seconds, nbytes, blast, row, pair, share = found
+        seconds, nbytes, blast, row, pair, share, copies = found
         zero, sp = self.pairs[int(pair)]
-        share = self.shares[int(share)]
+        share, copies = self.shares[int(share)], int(self.copies[int(copies)])
         layout = Layout(batch=self.job.batch, zero=int(zero), sequence_parallel=sp,
                         recompute=int(share) if share == int(share) else float(share),
+                        shards=int(self.replicas[int(row)])//copies if copies > 1 else None,
                         **{name: int(self.rows[name][int(row)]) for name in DEGREES})
         return Candidate(layout, self.cluster, float(seconds), float(nbytes), int(blast),
                          float(seconds*self.job.score(self.cluster.devices)), functools.partial(self.job.price, self.model))
@@ -690,10 +780,13 @@ def _illegal(job, devices):
     def count(rules=RULES, limits=job.limits, batch=job.batch, devices=devices):
         q = letters(job.padded(devices), devices=devices, batch=batch, seq_len=job.seq_len)
         return len(layouts(q, limits, rules=rules)["pp"])
+    space, said = job.space(devices), f"No layout of {devices:,} devices and {job.batch:,} sequence{'s' if job.batch > 1 else ''}"
+    if space.size:
+        return (f"{said} {'keeps all rules' if job.rules else 'is legal'}.", *_forbidden(job, devices, space))
     tally = {}
     layouts(job.letters(devices, job.padded(devices)), job.limits, tally)
     alone = [name for name in tally if count(rules=[rule for rule in RULES if rule.name != name])]
-    said = [f"No layout of {devices:,} devices and {job.batch:,} sequence{'s' if job.batch > 1 else ''} is legal."]
+    said = [f"{said} is legal."]
     off = [name for name in ("tp", "pp", "cp", "dp") if name in job.limits and all(devices % k for k in job.limits[name])]
     said += ([f"For one: {name} = {' or '.join(map(str, job.limits[name]))} does not divide devices = {devices}." for name in off]
              or [f"For one: {tally[name][1]}" for name in alone or list(tally)[-1:]])
@@ -706,3 +799,17 @@ def _illegal(job, devices):
     if not free:
         said += [f"It works if you use {n:,} devices." for n in itertools.islice((n for n in fewer[:512] if count(devices=n)), 1)]
     return tuple(said)
+
+
+def _forbidden(job, devices, space):
+    """Why none of the degrees there are may have any of the choices: the rules that alone forbid it, and limits that help."""
+    known = {}
+    alone = [(rule, space.first(space.masks((rule,), known))) for rule in space.rules()]
+    said = [rule.sentence(q) for rule, q in alone if q]
+    if not said:
+        q = space.first(space.masks(job.rules or space.rules(), known))
+        said = [rule.sentence(q) for rule in space.rules() if not rule.holds(q)] if q else []
+    free = [name for name in job.limits if replace(job, limits={k: v for k, v in job.limits.items() if k != name}).space(devices).legal]
+    if not free and len(job.limits) > 1 and replace(job, limits={}).space(devices).legal:
+        free = [", ".join(job.limits)]
+    return *(f"For one: {sentence}" for sentence in said), *(f"It works if you leave {name} free." for name in free)

@@ -6,24 +6,28 @@ says which, over which ranks, and what hides behind what.
 import functools
 import math
 from dataclasses import dataclass, field
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
 from . import specs
 from .algebra import maximum, minimum
-from .footprint import Footprint, Policy, memory
+from .footprint import Footprint, Policy, csv_text, floats, memory, shown
 from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, interval_factor, logit_traffic,
-                       model_flops_utilization, model_state_bytes, nonlinear_bytes, sliding_context,
+                       model_flops_utilization, model_state_bytes, nonlinear_bytes, roofline_time, sliding_context,
                        stage_bound, stage_message_time, stored_score_traffic, streamed_bytes, train_flops_per_token,
-                       trained_attention_flops, trained_product_flops, two_level_gather_time, uneven_factor)
+                       trained_attention_flops, trained_product_bytes, trained_product_flops, two_level_gather_time,
+                       uneven_factor)
 from .hardware import Cluster
 from .layout import Layout
 from .stack import NARROW, SLOW_HEADS, Stack, calibration, constants as fitted, rates
 from .transformer import Transformer
+from .units import show
 
 CAUSES = ("matmul", "experts", "attention", "pointwise", "head", "update", "fixed", "tensor", "context", "all_to_all",
           "routing", "pipeline", "bubble", "data")
 MESSAGES = "tensor", "context", "all_to_all", "pipeline", "data"
+OPERAND = {"fp8": 1, "int8": 1, "fp4": 1/2}             # bytes of a factor's element; of the others 2
 EXCHANGE_LATENCY = 20e-6                                   # assumed: of one dispatch or combine
 CURRENT = Stack(name="current")
 
@@ -33,7 +37,8 @@ class Step:
     """What one optimizer step costs: seconds by cause, bytes by part.
 
     Seconds on the critical path of one device:
-    matmul      products with weights, recomputed ones included, without those of routed experts and output head
+    matmul      products with weights, recomputed ones included, without those of routed experts and output head; each
+                takes as long as its arithmetic, or as its three matrices need to pass through the memory if that is longer
     experts     the routed experts' products
     attention   queries times keys and scores times values, recomputed ones included
     pointwise   what lies between the products, at the bandwidth of the memory; casts to narrow formats
@@ -118,6 +123,24 @@ class Step:
         width = self.spread*min(deviations, 1) + (self.tail - self.spread)*max(deviations - 1, 0)
         factor = interval_factor(width, 1)
         return self.time/factor, self.time*factor
+
+    def to_dict(self):
+        """Everything as plain numbers and dicts, seconds and bytes by part; of numbers, not of arrays and symbols."""
+        low, high = self.interval()
+        return floats(dict(time=self.time, low=low, high=high, mfu=self.mfu, tokens_per_second=self.token_rate)) | dict(
+            seconds=floats(self.seconds), **self.footprint.to_dict())
+
+    def to_csv(self):
+        """The seconds by cause as the text of a CSV file, a row each; of numbers. The bytes: `footprint.to_csv()`."""
+        return csv_text(("cause", "seconds"), floats(self.seconds))
+
+    def _repr_html_(self):
+        if not isinstance(self.time, Real):
+            return None
+        low, high = self.interval()
+        title = (f"A step of {show(self.time, 's')} ({show(low, 's')} to {show(high, 's')}): {self.mfu:.1%} of peak, "
+                 f"{show(self.memory, 'B')} per device.")
+        return shown("cause", "s", self.seconds, self.time, title) + self.footprint._repr_html_()
 
 
 def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, constants=None, matmul=None, attention=None,
@@ -232,14 +255,13 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
     """
     lay, e, latent = layout, model.experts, model.latent
     narrow = format in NARROW
-    # weights of one layer: those that tensor ranks share, and those that each of them holds
+    # what leads into attention: one product, or two out of bottlenecks, into which a third leads that each rank has whole
     if latent:
-        whole = model.hidden*(latent.q_rank + model.cache_width)
-        shared = model.attention_matmul - whole
-        bottlenecks = latent.q_rank + latent.kv_rank
+        bottlenecks, inner_first, keys = latent.q_rank + model.cache_width, latent.q_rank, 0
+        inner_second, cols_second = latent.kv_rank, 2*model.value_width
     else:
-        whole, bottlenecks = 0, 0
-        shared = model.attention_matmul
+        bottlenecks, inner_first, keys = model.hidden, model.hidden, 2*model.kv_width
+        inner_second = cols_second = model.hidden
     sparse = model.layers - e.dense if e else 0
     m, shards = lay.microbatches, lay.shard_ranks if lay.zero else lay.replicas
     scatters = (2, 1 + stack.all_reduce, m, m)[lay.zero]
@@ -259,10 +281,11 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
         experts=bool(e), hybrid=lay.shards is not None and lay.zero > 0, layers=model.layers, sparse=sparse,
         hidden=model.hidden, heads=model.heads, seq_len=seq_len,
         value_width=model.value_width, query_width=model.query_width, kv_width=model.query_width if latent else model.kv_width,
-        bottlenecks=bottlenecks, attention_width=model.attention_width, kv_heads=model.kv_heads, head_kv=model.kv_width,
+        inner_first=inner_first, inner_second=inner_second, cols_second=cols_second, keys=keys, bottlenecks=bottlenecks,
+        narrowed=latent.q_rank + latent.kv_rank if latent else 0, latent=int(latent is not None), attention_width=model.attention_width,
+        kv_heads=model.kv_heads, head_kv=model.kv_width,
         context=seen/model.layers, ffn=model.ffn, matrices=2 + model.gated, vocab=model.vocab, further=model.further,
-        shared=shared, whole=whole, ffn_matmul=model.ffn_matmul, expert_matmul=model.expert_matmul if e else 1,
-        expert_ffn=e.ffn if e else 1, active=e.active if e else 1, common=e.shared if e else 0,
+        expert_ffn=e.ffn if e else model.ffn, active=e.active if e else 1, count=e.count if e else 1, common=e.shared if e else 0,
         y=lay.microbatch*seq_len/lay.cp, m=m, tp=lay.tp, pp=lay.pp, cp=lay.cp, ep=lay.ep, chunks=lay.chunks,
         seq_ranks=lay.seq_ranks, sequence=int(lay.sequence_parallel), replicas=lay.replicas, shards=shards,
         recompute=lay.recompute, again=lay.recompute if lay.attention_recompute is None else lay.attention_recompute,
@@ -271,8 +294,8 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
         expert_replicas=replicas, expert_shards=expert_shards, state=state,
         last_only=int(lay.zero < 2), forward_too=int(lay.zero == 3), stored=1 if stack.attention == "scores" else lay.scores,
         slow_heads=1 + (SLOW_HEADS - 1)*(stack.attention == "scores" and model.head_dim % 8 != 0),
-        casts=int(narrow), tensor=stack.tensor, exchange=stack.exchange, sends=stack.sends, balanced=stack.balanced,
-        idle=stack.idle, sharing=int(stack.shared_adapters), node=cluster.node,
+        casts=int(narrow), operand=OPERAND.get(format, 2), tensor=stack.tensor, exchange=stack.exchange, sends=stack.sends,
+        balanced=stack.balanced, idle=stack.idle, sharing=int(stack.shared_adapters), node=cluster.node,
         alpha1=inner.alpha, beta1=inner.beta*(2*axes or 1), ring=inner.beta*(2 if axes else 1),
         alpha2=outer.alpha, beta2=outer.beta)
 
@@ -289,21 +312,34 @@ def price(job, rate):
     beta1, ring, beta2 = rate.links*q.beta1, rate.links*q.ring, rate.adapters*q.beta2
     head_factor, ffn_factor = uneven_factor(q.value_width/tp), uneven_factor(q.ffn/tp)
 
+    def product(rows, inner, cols, factor=1, peak=rate.product, operand=q.operand, grouped=1):
+        """Three passes, and what is done again, of a product of this local shape."""
+        return (3 + again)/3*roofline_time(factor*trained_product_flops(rows, inner*cols, 0),
+                                           trained_product_bytes(rows, inner, cols, grouped, operand), peak, rate.memory)
+
+    def block(rows, ffn, factor=1, **how):
+        """Into a feed-forward block of this local width, one product, and out of it."""
+        return product(rows, q.hidden, (q.matrices - 1)*ffn, factor, **how) + product(rows, ffn, q.hidden, factor, **how)
+
     def gather(n, ranks, stride, bandwidth, sharing=1):
         """Ranks `stride` apart, as many of a group in a node as fit."""
         inside = minimum(ranks, maximum(q.node/stride, 1))
         return two_level_gather_time(n, inside, ranks/inside, 1 + sharing*(inside - 1), q.alpha1, bandwidth, q.alpha2, beta2)
 
     # one micro-batch through all layers of the model, on one of the tensor ranks
-    flop = trained_product_flops(y, 1, again)              # of a weight
-    matmul = flop*(q.layers*head_factor*(q.shared/tp + q.whole) + dense*ffn_factor*q.ffn_matmul/tp)/rate.product
+    attention = product(y, q.inner_first, q.query_width/tp + q.keys/minimum(tp, q.kv_heads), head_factor) + product(
+        y, q.value_width/tp, q.hidden, head_factor)
+    if not _absent(q.latent):
+        attention = attention + q.latent*(product(y, q.hidden, q.bottlenecks, head_factor)
+                                          + product(y, q.inner_second, q.cols_second/tp, head_factor))
+    matmul = q.layers*attention + dense*block(y, q.ffn/tp, ffn_factor)
     scores = (q.layers*(1 + q.stored)*q.slow_heads
               * trained_attention_flops(y, q.context, q.attention_width/tp, q.again)/rate.attention)
     streams = (q.layers*streamed_bytes(y, q.hidden, q.value_width, q.kv_width, again, tp, q.seq_ranks)
                + dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, again))
     if not _absent(q.casts):
         streams = streams + q.casts*(
-            q.layers*cast_bytes(y, q.hidden + (q.value_width + q.bottlenecks)/tp,
+            q.layers*cast_bytes(y, q.hidden + (q.value_width + q.narrowed)/tp,
                                 q.hidden + (q.query_width + 2*q.kv_width)/tp, again)
             + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, again))
     if not _absent(q.stored):
@@ -312,9 +348,10 @@ def price(job, rate):
     tensor_layers = q.layers
     if q.experts:
         rows = y/tp*q.active
-        alone = trained_product_flops(rows, q.expert_matmul, again)/rate.expert
+        alone = block(rows, q.expert_ffn, peak=rate.expert, grouped=q.count/q.ep)
         experts = sparse*alone
-        matmul = matmul + sparse*flop*q.common*q.expert_matmul/tp/rate.product
+        if not _absent(q.common):
+            matmul = matmul + sparse*minimum(q.common, 1)*block(y, maximum(q.common, 1)*q.expert_ffn/tp)
         passed = rows + y*q.common/tp
         streams = streams + sparse*(nonlinear_bytes(passed, q.expert_ffn, q.matrices, again) + q.casts*cast_bytes(
             passed, q.hidden + q.expert_ffn, q.hidden + (q.matrices - 1)*q.expert_ffn, again))
@@ -325,13 +362,12 @@ def price(job, rate):
         # they begin when the last rank's host is there
         routing = sparse*exposed_time(rate.routing, alone)
         tensor_layers = q.layers - sparse/2                 # experts are whole on a rank: no gather around them
-    bandwidth = rate.memory
-    pointwise = streams/bandwidth
+    pointwise = streams/rate.memory
     tensor = q.tensor*tensor_layers*(8 + 4*again + q.sequence*minimum(tp - 1, 1))*gather(2*y*q.hidden, tp, 1, ring)
     context = q.layers*(3 + q.again)*gather(4*y*q.cp*q.head_kv/minimum(tp, q.kv_heads), q.cp, tp, beta1)
     layers = matmul + scores + experts + pointwise + tensor + context + exchange + routing
-    head = (1 + q.further)*(trained_product_flops(y, q.hidden*q.vocab/tp, 0)/rate.wide
-                            + logit_traffic(y, q.vocab, tp)/bandwidth) + q.further*layers/q.layers
+    head = (1 + q.further)*(3/(3 + again)*product(y, q.hidden, q.vocab/tp, peak=rate.wide, operand=2)
+                            + logit_traffic(y, q.vocab, tp)/rate.memory) + q.further*layers/q.layers
 
     # stages
     slowest = stage_bound(q.layers, q.pp, q.chunks, layers/q.layers, head, q.balanced)
@@ -353,6 +389,6 @@ def price(job, rate):
                                          q.ep*q.expert_shards, beta1)
     share = m/q.pp
     return dict(matmul=share*matmul, experts=share*experts, attention=share*scores,
-                pointwise=share*pointwise, head=share*head, update=2*q.state/bandwidth, fixed=rate.step,
+                pointwise=share*pointwise, head=share*head, update=2*q.state/rate.memory, fixed=rate.step,
                 tensor=share*tensor, context=share*context, all_to_all=share*exchange, routing=share*routing,
                 pipeline=pipeline, bubble=bubble, data=exposed_time(traffic, window))

@@ -58,7 +58,10 @@ def test_a_plan_in_the_shell(say):
     assert status == 0 and err == ""
     assert out.startswith("Llama 3 70B on 1,024 x NVIDIA H100 SXM5 80 GB: tp ")
     assert "a step of 512 sequences, 4,194,304 tokens, takes" in " ".join(out.split()) and "legal layouts, of which" in out and "Measure first: " in out
-    assert len(re.findall(r"^tp \d.* GB( |$)", out, re.M)) == 10
+    splits = re.findall(r"^(tp \d.*?)(?:, chunks \d+)?   .* GB(?: |$)", out, re.M)
+    assert len({re.sub(" sp|, dp.*", "", x) for x in splits}) == 10 == len(splits), "each of another tp, pp, cp or ep"
+    front = say("plan llama3-70b --cluster dgx-h100:1024 --batch 4M --seq 8192 --front --top 3")[1]
+    assert len(re.findall(r"^tp \d.* GB(?: |$)", front, re.M)) == 3 and re.search("The 3 fastest of 2[0-9]{2} layouts of the front; --top prints more", front)
     assert all(len(line) <= 100 for line in out.splitlines())
 
 
@@ -83,6 +86,14 @@ def test_json_and_csv_are_the_plan(say):
     assert status == 0 and data["candidates"][0] == json.loads(json.dumps(found.best.to_dict())) and data["legal"] == found.legal
     rows = list(csv.DictReader(io.StringIO(say(f"plan {JOB} --csv --front")[1])))
     assert len(rows) == len(found.front) and float(rows[0]["time"]) == found.best.time
+
+
+def test_copies_are_an_option(say):
+    data = json.loads(say(f"plan {JOB} --json --copies 2,4 --zero 1 --top 50")[1])
+    assert {c["shards"] and c["dp"]*c["cp"]/c["shards"] for c in data["candidates"]} <= {2, 4} and len(data["candidates"]) == 50
+    step = estimate(model("llama3-70b"), cluster("dgx-h100", 512), Layout(batch=512, dp=16, tp=8, pp=4, shards=8), 8192)
+    assert json.loads(say(f"estimate {JOB} --tp 8 --pp 4 --copies 2 --json")[1])["time"] == step.time
+    assert "copies = 3 does not divide dp*cp = 16 replicas." in say(f"estimate {JOB} --tp 8 --pp 4 --copies 3")[2]
 
 
 def test_limits_are_given_as_lists(say):
@@ -243,7 +254,11 @@ def test_what_is_no_trace(say, monkeypatch, line, words):
 @pytest.mark.parametrize("line, words", [
     ("plan lama3-70b --cluster dgx-h100:512 --batch 512 --seq 8192", "unknown model 'lama3-70b'; close matches: llama3-70b"),
     ("plan llama3-70b --cluster dgx-h10 --batch 512 --seq 8192", "unknown cluster 'dgx-h10'; close matches: dgx-h100"),
-    ("plan llama3-70b --cluster dgx-h100:1020 --batch 512 --seq 8192", "devices = 1020; allowed: whole nodes of 8"),
+    ("plan llama3-70b --cluster dgx-h100:1020 --batch 512 --seq 8192", "devices = 1020; allowed: whole groups of 256, such as 768 or 1,024\n"),
+    ("estimate llama3-70b --cluster dgx-h100:1016 --batch 512 --seq 8192", "devices = 1016; allowed: whole groups of 256, such as 768 or 1,024\n"),
+    ("plan llama3-70b --cluster dgx-h100:1023 --batch 512 --seq 8192", "devices = 1023; allowed: whole groups of 256, such as 768 or 1,024\n"),
+    ("plan llama3-70b --cluster dgx-h100:252 --batch 512 --seq 8192", "devices = 252; allowed: whole groups of 8, such as 248 or 256\n"),
+    (f"plan {JOB} --devices 512,1000", "devices = 1000; allowed: whole groups of 256, such as 768 or 1,024\n"),
     ("plan llama3-70b --cluster dgx-h100:x --batch 512 --seq 8192", "devices = 'x'; allowed: a whole number in digits, at least 1\n"),
     ("plan llama3-70b --cluster dgx-h100:1k --batch 512 --seq 8192", "devices = '1k'; allowed: a whole number in digits, at least 1; k may mean 1,000 or 1,024\n"),
     (f"plan {JOB} --seq 8k", "seq = '8k'; allowed: a whole number in digits, at least 1; k may mean 1,000 or 1,024\n"), (f"fits {JOB} --seq 8K", "seq = '8K'; allowed: a whole"),

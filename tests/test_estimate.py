@@ -1,4 +1,6 @@
 """Layouts, the estimate of a step, and the published runs that judge it."""
+import csv
+import json
 import math
 import re
 from dataclasses import replace
@@ -211,6 +213,26 @@ def test_a_step_adds_up():
     assert s.interval(3)[0]/s.time == pytest.approx(math.exp(s.spread - 2*s.tail))
 
 
+def test_a_step_shows_itself_and_exports():
+    """One table of seconds and one of bytes, whose parts add up; arrays and symbols are shown as text."""
+    s = estimate(LLAMA, MACHINE, LAYOUT, 8192)
+    data = json.loads(json.dumps(s.to_dict()))
+    assert data["time"] == pytest.approx(sum(data["seconds"].values())) and data["memory"] == pytest.approx(sum(data["parts"].values()))
+    assert data["low"] < data["time"] < data["high"] and data["mfu"] == s.mfu and "experts" not in data["seconds"]
+    assert data["memory"] == max(data["stages"].values()) and data["instant"] == s.footprint.worst.name
+    for text, head, values in (s.to_csv(), ["cause", "seconds"], data["seconds"]), (s.footprint.to_csv(), ["part", "bytes"], data["parts"]):
+        first, *rows = csv.reader(text.splitlines())
+        assert first == head and {name: float(value) for name, value in rows} == values
+    page = s._repr_html_()
+    assert page.count("<table>") == 2 and s.footprint._repr_html_() in page and f"{s.mfu:.1%} of peak" in page
+    assert page.index("matmul") < page.index("update") and "all_to_all" not in page, "greatest first, nothing that is not there"
+    shares = [float(x) for x in re.findall(r">([\d.]+)%</td>", page)]
+    assert shares.count(100) == 2 and sum(shares) == pytest.approx(400, abs=1)
+    many = estimate(LLAMA, MACHINE, replace(LAYOUT, recompute=np.array([0, 1])), 8192)
+    assert many._repr_html_() is None and many.footprint._repr_html_() is None
+    assert step(replace(LAYOUT, recompute=sp.Symbol("r", positive=True)))._repr_html_() is None
+
+
 # --- laws
 
 PLAIN = Stack(graphs="none", tensor=1, exchange=1, sends=1)            # nothing overlaps
@@ -255,6 +277,59 @@ def test_products_by_hand():
     assert step(matmul=0.5).matmul == pytest.approx(tokens*12*layers/rate), "an override"
     other = bare(matmul=0.5)
     assert other.head == pytest.approx(tokens*12*head/rate + logits), "of the head's too"
+
+
+def test_thin_products_by_hand():
+    """Llama 3 70B on 64 tensor ranks: what leads into attention moves 3 matrices a pass, the feed-forward's still multiply."""
+    lay = Layout(batch=512, dp=8, tp=64, microbatch=1, sequence_parallel=True)
+    rate, W, y, cols = MACHINE.device.ceiling(), MACHINE.device.bandwidth, 8192, 128 + 2*128     # one head of keys, whole
+    for again, slow in (0, 1), (1, 1), (0, 0.05):
+        def product(inner, cols):
+            return max(2*y*inner*cols/rate, 2*(y*inner + inner*cols + y*cols)/(slow*W))
+        s = bare(replace(lay, recompute=again), constants={"memory": slow})
+        each = product(8192, cols) + product(128, 8192) + product(8192, 2*448) + product(448, 8192)
+        assert s.matmul == pytest.approx(64*(3 + again)*80*each)
+        assert s.head == pytest.approx(64*(3*product(8192, 2004) + 20*y*2004/(slow*W)))
+    assert product(128, 8192) > 2*2*y*128*8192/rate, "it waits for the memory"
+
+
+def test_thin_products_in_narrow_formats():
+    """A byte for each factor, two for the result: of the three passes, four bytes for each number of the three matrices."""
+    lay = Layout(batch=512, dp=8, tp=64, microbatch=1, sequence_parallel=True)
+    y, W, numbers = 8192, MACHINE.device.bandwidth, 0
+    for inner, cols in (8192, 384), (128, 8192), (8192, 896), (448, 8192):
+        numbers += y*inner + inner*cols + y*cols
+    for format, nbytes in ("fp8", 4), ("bf16", 6):
+        assert bare(lay, format=format, constants={"memory": 1e-3}).matmul == pytest.approx(64*80*nbytes*numbers/(1e-3*W)), format
+    narrow = step(lay, format="fp4", machine=BLACK, constants=ONE | {"memory": 1e-3}, stack=PLAIN)
+    assert narrow.matmul == pytest.approx(64*80*3*numbers/(1e-3*BLACK.device.bandwidth))
+
+
+def test_thinner_is_never_cheaper():
+    """The same arithmetic on more tensor or context ranks takes as long, until products wait for the memory; then longer."""
+    for cut in "tp", "cp":
+        times = [step(Layout(batch=512, microbatch=1, dp=512//n, **{cut: n})).matmul for n in (1, 2, 4, 8, 16, 32, 64)]
+        assert times[0] == pytest.approx(times[1]) and times[-1] > times[0]*1.2
+        assert all(less <= more*(1 + 1e-12) for less, more in zip(times, times[1:]))
+
+
+def test_few_tokens_read_all_experts_by_hand():
+    """DeepSeek-V3 in sequences of 64 tokens: a device reads each of its 8 experts for the 64 tokens that this one has."""
+    def experts(ep):
+        return bare(Layout(batch=2048, dp=64, pp=8, ep=ep), 64, shape=model("deepseek-v3")).experts
+    H, width, rows, W = 7168, 2048, 64*8, MACHINE.device.bandwidth
+    numbers = rows*(H + 2*width) + 8*H*2*width + rows*(width + H) + 8*width*H
+    assert experts(32) == pytest.approx(32*58/8*6*numbers/W)
+    assert experts(64) == pytest.approx(32*58/8*6*(numbers - 4*3*H*width)/W), "half of the experts, as many rows"
+
+
+def test_thin_latent_attention_by_hand():
+    """DeepSeek-V3 on 64 tensor ranks: bottlenecks are whole on each, what leads out of them is a 64th."""
+    s = mixture(Layout(batch=2048, dp=8, tp=64, ep=8), constants={"memory": 1e-3})
+    y, W, H = 4096, 1e-3*MACHINE.device.bandwidth, 7168
+    shapes = [(61, H, 1536 + 512 + 64), (61, 1536, 2*192), (61, 512, 2*256), (61, 2*128, H), (3, H, 2*288), (3, 288, H),
+              (58, H, 2*32), (58, 32, H)]
+    assert s.matmul == pytest.approx(256*sum(6*n*(y*(q + c) + q*c) for n, q, c in shapes)/W)
 
 
 def test_attention_by_hand():
@@ -416,7 +491,7 @@ def test_products_of_experts_hide_the_host():
     products = mixture().experts/(58*32/8)
     waits = [mixture(constants={"routing": share*products}).routing for share in (0, 0.5, 1, 1.5)]
     assert waits[:2] == [0, 0] and waits[2] == pytest.approx(0, abs=1e-9) and waits[3] == pytest.approx(products/2*58*32/8)
-    assert mixture(constants={"routing": 1e-3}, matmul=1e6).routing == pytest.approx(1e-3*58*32/8, rel=1e-4)
+    assert mixture(constants={"routing": 1e-3, "memory": 1e6}, matmul=1e6).routing == pytest.approx(1e-3*58*32/8, rel=1e-4)
     slow = mixture(network=1e-3, adapters=1e-3)
     assert slow.all_to_all > 100*mixture().all_to_all and slow.routing == mixture().routing > 0
     lay = Layout(batch=2048, dp=64, pp=8, ep=32)

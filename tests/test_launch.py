@@ -3,13 +3,13 @@ import argparse
 import ast
 import json
 import random
+import re
 from dataclasses import replace
 
 import pytest
 
 from capacity import Layout, cluster, launch, model, plan
 from capacity.cli import main
-from capacity.legality import broken, letters
 from capacity.launch import DIALECTS, launch_options, option_names
 
 LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 64)
@@ -103,9 +103,8 @@ def test_two_of_anything_is_enough_to_be_said_or_refused():
     assert "context-parallel-size 2" in launch_options("megatron", LLAMA, MACHINE, Layout(batch=512, dp=32, cp=2), 8192)
     assert launch_options("torchtitan", LLAMA, MACHINE, two, 8192).endswith(",")
     for dialect in launch.DIALECTS.values():
-        for facts in (dialect.options, dialect.limits):
-            with pytest.raises(TypeError, match="cannot be changed"):
-                facts["--x"] = ""
+        with pytest.raises(TypeError, match="cannot be changed"):
+            dialect.options["--x"] = ""
 
 
 def test_experts_have_their_options():
@@ -123,13 +122,14 @@ def test_experts_have_their_options():
 def test_every_name_that_is_printed_was_read_in_the_source(framework):
     """And every name in the table is printed for some layout."""
     rng, seen = random.Random(4), set()
-    for shape in LLAMA, model("mixtral-8x7b"):
+    for shape in LLAMA, model("mixtral-8x7b"), replace(LLAMA, layers=61):
         for _ in range(1500):
             tp, pp = rng.choice([1, 2, 4, 8]), rng.choice([1, 2, 4])
-            lay = Layout(batch=512, tp=tp, pp=pp, cp=rng.choice([1, 2]), dp=64//tp//pp, chunks=rng.choice([1, 2]), zero=rng.randint(0, 3),
+            lay = Layout(batch=512, tp=tp, pp=pp, cp=rng.choice([1, 2]), dp=64//tp//pp, chunks=rng.choice([1, 2, 3]), zero=rng.randint(0, 3),
                          recompute=rng.choice([0, 0.5, 1]), sequence_parallel=rng.random() < 0.5, microbatch=rng.choice([1, 2]), ep=rng.choice([1, 8]))
+            lay = replace(lay, dp=lay.dp//lay.cp)
             try:
-                seen |= option_names(framework, launch_options(framework, shape, MACHINE, replace(lay, dp=lay.dp//lay.cp), 8192))
+                seen |= option_names(framework, launch_options(framework, shape, MACHINE, replace(lay, shards=rng.choice([None, lay.replicas//2 or 1])), 8192))
             except ValueError:
                 continue
     assert seen == set(launch.DIALECTS[framework].options)
@@ -185,24 +185,39 @@ def test_torchtitan_reads_back_the_layout():
         assert ("FullAC" in text) == (lay.recompute == 1) and ("disable_cuda_graphs=True" in text) == (lay.pp > 1 or lay.ep > 1)
 
 
-@pytest.mark.parametrize("framework", DIALECTS)
-def test_the_limits_are_those_of_the_framework(framework):
-    """A value stands in the limits if and only if no even layout within the others' limits is refused for it."""
-    dialect, rng = launch.DIALECTS[framework], random.Random(9)
-    values = dict(zero=(0, 1, 2, 3), recompute=(0, 0.33, 1), pp=(1, 2, 4), cp=(1, 2), sequence_parallel=(False, True), ep=(1, 8))
-    for knob, some in values.items():
-        shape = model("mixtral-8x7b") if knob == "ep" else LLAMA
-        for value in some:
-            refused = 0
-            for _ in range(60):
-                lay = {k: rng.choice(dialect.limits.get(k, x if k != "ep" else (1,))) for k, x in values.items()} | {knob: value}
-                lay |= dict(tp=rng.choice([1, 2, 4]), chunks=rng.choice([1, 2]) if lay["pp"] > 1 else 1)
-                if knob == "ep":
-                    lay["sequence_parallel"] = framework != "deepspeed"                     # what Megatron wants with experts
-                q = letters(shape, devices=64, node=8, seq_len=8192, batch=512, dp=64//lay["tp"]//lay["pp"]//lay["cp"], microbatch=1, **lay)
-                refused += bool(broken(q, dialect.refuses))
-            assert (refused == 0) == (value in dialect.limits.get(knob, some)), (knob, value, refused)
-    assert launch.DIALECTS["deepspeed"].within() == "--pp 1 --cp 1 --ep 1 --recompute 0 --sequence-parallel no"
+def test_copies_are_said():
+    lay = Layout(batch=512, dp=64, zero=1, shards=8)
+    assert "--num-distributed-optimizer-instances 8" in launch_options("megatron", LLAMA, MACHINE, lay, 8192).replace(" \\\n   ", "")
+    assert "instances" not in launch_options("megatron", LLAMA, MACHINE, replace(lay, shards=None), 8192)
+    text = launch_options("torchtitan", LLAMA, MACHINE, replace(lay, zero=3), 8192)
+    assert "data_parallel_replicate_degree=8," in text and "data_parallel_shard_degree=8," in text
+    assert "replicate_degree=2" in launch_options("torchtitan", LLAMA, MACHINE, replace(lay, dp=32, cp=2, shards=32, zero=3), 8192)
+    for framework, change, words in (("megatron", dict(zero=3), "of zero = 1 and of dense models here; copies are 8"), ("deepspeed", {}, "copies are 8"),
+                                     ("torchtitan", dict(zero=3, dp=1, cp=64, shards=32), "copies = 2 and dp = 1")):
+        with pytest.raises(ValueError, match=words):
+            launch_options(framework, LLAMA, MACHINE, replace(lay, **change), 8192)
+
+
+def test_uneven_pieces_are_those_of_the_framework():
+    """61 layers on every depth and number of chunks: what is printed, cut as the frameworks' sources do, gives the fullest piece that is priced."""
+    shape = replace(LLAMA, layers=61, vocab=2**17)
+    printed = dict(megatron=set(), torchtitan=set())
+    for pp, chunks in ((pp, chunks) for pp in (2, 4, 8, 16, 32) for chunks in range(1, 32)):
+        lay = Layout(batch=2048, dp=2, pp=pp, tp=1, chunks=chunks, zero=1, microbatch=1)
+        machine, full = cluster("dgx-h100", 2*pp), -(-61//(pp*chunks))
+        for framework in printed:
+            try:
+                text = launch_options(framework, shape, machine, replace(lay, zero=1 if framework == "megatron" else 2), 8192).replace(" \\\n   ", "")
+            except ValueError:
+                continue
+            printed[framework].add((pp, chunks))
+            if framework == "megatron":                                     # transformer_block.get_num_layers_to_build
+                last = int(text.split("--decoder-last-pipeline-num-layers ")[1].split()[0])
+                assert last > 0 == last % chunks and (61 - last) % (pp - 1) == 0 and (61 - last)//(pp - 1) == full*chunks >= last
+            else:                                                           # pipeline_parallel._generate_llm_fqn_per_model_part
+                per = int(text.split("layers_per_stage=")[1].split(",")[0])
+                assert -(-61//per) == pp*chunks and 61//(pp*chunks) >= 1 and per == full
+    assert (16, 1) in printed["megatron"] & printed["torchtitan"] and (2, 1) in printed["megatron"] and len(printed["torchtitan"]) > 5
 
 
 def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):
@@ -218,6 +233,25 @@ def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):
     assert config["zero_optimization"]["stage"] == found.zero and config.get("tensor_parallel", {}).get("autotp_size", 1) == found.tp
     assert main(f"{job} --emit torchtitan --zero 0,1 --recompute 0.5 --cp 1 --pp 2".split()) == 1
     out, err = capsys.readouterr()
-    assert out == "" and "torchtitan cannot run this layout." in err and "search with --zero 2,3" in err
+    assert out == "" and re.search("torchtitan can run none of the [0-9,]+ legal layouts. For one: It recomputes whole models", err) and "leave recompute free" in " ".join(err.split())
     with pytest.raises(SystemExit):
         main(f"{job} --emit nemo".split())
+
+
+@pytest.mark.parametrize("line, framework", [
+    ("plan llama3-70b --cluster dgx-h100:1024 --batch 4M --seq 8192 --pp 2 --zero 2,3 --recompute 0,1", "torchtitan"),
+    ("plan deepseek-v3 --cluster deepseek-h800:512 --batch 15360 --seq 4096 --zero 0,1 --recompute 0,1", "megatron"),
+    ("plan llama3-70b --cluster dgx-h100:256 --batch 512 --seq 8192 --recompute 0.25,1 --zero 2,3 --pp 1,2", "torchtitan")])
+def test_the_best_that_a_framework_can_run_need_not_be_among_the_ten_best(line, framework, capsys):
+    assert main(f"{line} --emit {framework}".split()) == 0
+    out, err = capsys.readouterr()
+    assert out and "cannot run that one" in err or "Not the best" not in err
+
+
+def test_where_a_framework_can_run_nothing_no_limit_that_was_given_is_asked_for(capsys):
+    for limits, words in (("--zero 1", "For one: Its FSDP2 shards gradients or weights besides the optimizer state; there is no zero = 1. It works if you leave zero free."),
+                          ("--zero 1 --recompute 0.5", "It works if you leave zero, recompute free.")):
+        assert main(f"plan llama3-70b --cluster dgx-h100:256 --batch 512 --seq 8192 {limits} --emit torchtitan".split()) == 1
+        assert " ".join(capsys.readouterr().err.split()).endswith(words)
+    assert main("plan llama3-70b --cluster tpu-v5p-pod:256 --batch 512 --seq 8192 --emit megatron".split()) == 1
+    assert "torus of TPUs" in " ".join(capsys.readouterr().err.split())

@@ -129,6 +129,7 @@ def test_rules_run_in_a_page():
         lay = dict(batch=int(2**rng.integers(4, 10)), microbatch=int(2**rng.integers(0, 3)), tp=int(2**rng.integers(0, 4)), pp=int(2**rng.integers(0, 4)),
                    cp=int(2**rng.integers(0, 2)), chunks=int(rng.integers(1, 4)), sequence_parallel=int(rng.integers(0, 2)))
         lay["dp"] = max(c.devices//(lay["tp"]*lay["pp"]*lay["cp"]), 1)
+        lay["shards"] = int(2**rng.integers(0, 4))
         jobs.append(letters(m, devices=c.devices, seq_len=int(1024*rng.integers(1, 9)), **lay))
     found = computed(laws.javascript(), [[vars(q)[k] for k in laws.inputs] for q in jobs])
     assert found == [[bool(rule.holds(q)) for rule in rules] for q in jobs]

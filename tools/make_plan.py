@@ -13,10 +13,10 @@ from capacity.cli import AMBIGUOUS, TIMES, WHOLE
 from capacity.footprint import PARTS
 from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
 from capacity.layout import Layout
-from capacity.legality import CHOICES, DEGREES, RULES, SYNONYMS, javascript, letters
+from capacity.legality import DEGREES, RULES, SYNONYMS, UNPRICED, javascript, letters
 from capacity.planner import BATCH, LASTS, LLAMA3_MTBF, MOST, POWERS, RECOMPUTE, save_interval, slowdown
 from capacity.stack import NARROW, ceiling, constants, rates
-from capacity.step import CAUSES, CURRENT, _values, assembled, error, kind_of, work
+from capacity.step import CAUSES, CURRENT, OPERAND, _values, assembled, error, kind_of, work
 from capacity.tape import Namespace, Tape, symbol
 from capacity.transformer import Experts, Latent, Transformer, models
 
@@ -77,9 +77,10 @@ def step(kind, zero, shared):
     link = PublishedLink(alpha=0, beta=1, source="traced")
     machine = Cluster(name="cluster", source="traced", device=device, levels=((s("node"), link), (s("devices"), link)))
     layout = Layout(batch=s("batch"), zero=zero, sequence_parallel=shared, recompute=s("recompute"),
+                    shards=None if model.experts or zero == 0 else s("dp")*s("cp")/s("copies"),
                     **{k: s(k) for k in DEGREES if k != "ep" or model.experts})
     job = work(model, machine, layout, s("seq_len"))
-    vars(job).update({k: s(k) for k in (*LINKS, "casts")})
+    vars(job).update({k: s(k) for k in (*LINKS, "casts", "operand")})
     return assembled(model, machine, layout, s("seq_len"), job, SimpleNamespace(**{k: s(f"{k}_rate") for k in ROLES}), s("peak"),
                      (s("spread"), s("tail")))
 
@@ -92,18 +93,19 @@ def values(of):
 
 
 def kernel(kind):
-    """JavaScript: (job) => (degrees but the last) => (micro-batch) => (recompute) => numbers, those of a pair after another."""
+    """JavaScript: (job) => (degrees but the last) => (micro-batch) => (recompute) => (copies) => numbers, those of a pair after another."""
     steps = [values(step(kind, *pair)) for pair in PAIRS]
     tape = Tape([x for some in (slice(2), slice(2, None)) for one in steps for x in one[some]])
     *outer, last = DEGREES
-    job = [k for k in tape.inputs if k not in (*DEGREES, "recompute")]
-    return tape.javascript(job, outer, [last], ["recompute"]), job
+    job = [k for k in tape.inputs if k not in (*DEGREES, "recompute", "copies")]
+    return tape.javascript(job, outer, [last], ["recompute"], ["copies"]), job
 
 
 def planner():
     """JavaScript: KERNELS, RULES, DIALECTS, LASTS, the enumeration and the search."""
     kernels = ",\n".join(f"{name}:{{job:{compact(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
-    asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters] for c in CHOICES[:2]}
+    asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters and "copies" not in r.letters] for c in ("zero", "sequence_parallel")}
+    asked["copies"] = [r.name for r in SYNONYMS + UNPRICED if "copies" in r.letters]
     pairs = compact([[zero, int(shared)] for zero, shared in PAIRS])
     return (f"const OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
             + javascript() + launch.javascript() + huggingface.javascript() + failures() + params() + own()
@@ -188,6 +190,7 @@ def speed(device, format):
     role = _values(rates(device, format, CURRENT), constants())
     some = {bool(m.experts): m for m in models().values()}
     return dict({f"{k}_rate": getattr(role, k) for k in ROLES}, peak=device.peak(format), casts=int(format in NARROW),
+                operand=OPERAND.get(format, 2),
                 error=[error(kind_of(some[sparse], device, format)) for sparse in (False, True)])
 
 

@@ -18,6 +18,17 @@ def trained_product_flops(microbatch_tokens: Ratio, layer_params: Count, recompu
     return multiply_add*microbatch_tokens*layer_params*(3 + recompute)
 
 
+@formula(chapter="27-configuration-search", source="derived")
+def trained_product_bytes(rows: Ratio, inner: Count, cols: Count, grouped: Ratio, element_bytes: Bytes,
+                          *, result_bytes: Bytes = 2) -> Bytes:
+    """Least bytes of a product with weights and of its two gradients: each matrix is twice a factor and once the result.
+
+    In each of the three passes, forward, for the input and for the weights, the three matrices move once. `grouped`
+    matrices of weights share the rows; factors have `element_bytes`, results 16 bits.
+    """
+    return (2*element_bytes + result_bytes)*(rows*(inner + cols) + grouped*inner*cols)
+
+
 @formula(chapter="27-configuration-search", source="korthikanti2022")
 def trained_attention_flops(microbatch_tokens: Ratio, context: Ratio, attention_width: Count, attention_recompute: Ratio,
                             *, multiply_add: Flops = 2) -> Flops:

@@ -30,21 +30,21 @@ const pct = x => x >= .1 ? Math.round(100 * x) + " %" : x > 0 && x < .0005 ? "<0
 
 // ---- the setting: all of it stands in the address
 const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9", mtbf: "", checkpoint: "30 s", restart: "5 min", framework: "megatron",
-  config: "", ...D.machines["dgx-h100"].figures, tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "" };
-const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute"];
-const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", sequence_parallel: "sequence parallel", share: "share of memory",
+  config: "", ...D.machines["dgx-h100"].figures, tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "", copies: "" };
+const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute", "copies"];
+const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", copies: "copies of what is sharded", sequence_parallel: "sequence parallel", share: "share of memory",
   device: "device", node: "devices in a node", memory: "its memory", bandwidth: "memory bandwidth", peak_bf16: "peak in bf16", measured_bf16: "fastest product in bf16", peak_fp8: "peak in fp8", measured_fp8: "fastest product in fp8",
   alpha1: "latency in a node", beta1: "bandwidth in a node", alpha2: "latency between nodes", beta2: "bandwidth between nodes" };
 const FIGURES = Object.keys(D.machines["dgx-h100"].figures), OF_DEVICE = FIGURES.filter(k => k in D.sizes && !/[12]$/.test(k));
-let S, pick = "", R = null, sizes = [];
+let S, pick = "", R = null, sizes = [], unknown = "";
 function readAddress() {
   const h = new URLSearchParams(location.hash.slice(1)), s = { ...START };
   for (const [k, v] of h) if (k in s) s[k] = v;
-  if (s.model !== "own" && !Object.hasOwn(D.models, s.model)) s.model = START.model;
-  if (s.machine !== "own" && !Object.hasOwn(D.machines, s.machine)) s.machine = START.machine;
-  if (s.device !== "own" && !Object.hasOwn(DEVICES, s.device)) s.device = START.device;
-  if (!formatsOf(s).includes(s.format)) s.format = "bf16";
-  if (!(s.framework in P.DIALECTS)) s.framework = s.framework === "capacity" ? "capacity" : START.framework;
+  const missed = [], known = (k, is, other) => { if (is) return; missed.push(`There is no ${k} “${s[k]}” here; this is ${other}.`); s[k] = other; };
+  for (const [k, all] of [["model", D.models], ["machine", D.machines], ["device", DEVICES]]) known(k, s[k] === "own" || Object.hasOwn(all, s[k]), START[k]);
+  known("format", formatsOf(s).includes(s.format), "bf16");
+  known("framework", s.framework === "capacity" || Object.hasOwn(P.DIALECTS, s.framework), START.framework);
+  unknown = missed.join(" ");
   pick = h.get("layout") || "";
   return s;
 }
@@ -56,7 +56,7 @@ function writeAddress() {
   history.replaceState(history.state, "", "#" + h);
 }
 const idOf = l => LAYOUT.map(k => l[k]).join("_");
-const ofId = id => { const v = id.split("_").map(Number); return v.length === LAYOUT.length && v.every(Number.isFinite) ? Object.fromEntries(LAYOUT.map((k, i) => [k, v[i]])) : null; };
+const ofId = id => { const v = id.split("_").map(Number); if (v.length === LAYOUT.length - 1) v.push(1); return v.length === LAYOUT.length && v.every(Number.isFinite) ? Object.fromEntries(LAYOUT.map((k, i) => [k, v[i]])) : null; };
 
 /* The model of a setting: {name, kind, q, context}, or {error}. */
 let read = {};
@@ -159,7 +159,7 @@ function ask() {
   const job = jobOf(S), note = $("note");
   if (job.model && job.model.config && job.model.config !== S.config) { read.text = S.config = job.model.config; }
   for (const el of document.querySelectorAll("#cx-job [name]")) el.name === job.wrong ? el.setAttribute("aria-invalid", "true") : el.removeAttribute("aria-invalid");
-  note.textContent = job.note; note.classList.toggle("bad", !!job.wrong);
+  note.textContent = [unknown, job.note].filter(Boolean).join(" "); note.classList.toggle("bad", !!(job.wrong || unknown));
   writeAddress();
   run++;
   if (worker && busy > 0) { worker.terminate(); busy = 0; hire(); }
@@ -172,7 +172,7 @@ function ask() {
 // ---- words
 const zero = z => z ? "ZeRO-" + z : "no ZeRO", again = r => !r ? "nothing recomputed" : r === 1 ? "all recomputed" : pct(r) + " recomputed";
 const split = l => ["tp", "pp", "cp", "ep", "dp"].filter(k => l[k] > 1 || k === "dp").map(k => `${k}\u00a0${count(l[k])}${k === "tp" && l.sequence_parallel ? "\u00a0sp" : ""}`).join(" · ");
-const rest = l => [`micro-batch ${l.microbatch}`, l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero), again(l.recompute)].filter(Boolean).join(", ");
+const rest = l => [`micro-batch ${l.microbatch}`, l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero) + (l.copies > 1 ? ` in ${l.copies} copies` : ""), again(l.recompute)].filter(Boolean).join(", ");
 const whole = (t, job) => t * job.steps * job.slow, shown = (t, job) => time(whole(t, job));
 /* Why no layout is legal: degrees that divide no number of devices, else the rules that refuse most. */
 const refusals = found => {
@@ -266,7 +266,7 @@ function drawMap() {
     let cls = "", face = "", say, style = "";
     if (c && c.best) { const x = c.best.time / best, strong = x < 1.05; face = x.toFixed(x < 9.95 ? 2 : 0); say = `${face} times the best; ${count(c.fits)} of ${count(c.legal)} layouts fit.`; style = `background:color-mix(in srgb, var(--compute) ${strong ? 100 : Math.max(4, Math.round(42 * (2.2 - Math.min(x, 2.2)) / 1.15))}%, var(--paper));color:${strong ? "var(--paper)" : "inherit"}`; }
     else if (c) { cls = "full"; say = `none of ${count(c.legal)} layouts fits; the smallest needs ${gb(c.least)}.`; }
-    else { cls = "no"; const known = { ...q, tp, pp, chunks: 1, cp: 1, ep: 1, dp: Math.max(1, Math.floor(q.devices / tp / pp)), microbatch: 1, zero: 0, sequence_parallel: 0 }; say = P.broken(known)[0] || "nothing that the search may choose is legal."; }
+    else { cls = "no"; const known = { ...q, tp, pp, chunks: 1, cp: 1, ep: 1, dp: Math.max(1, Math.floor(q.devices / tp / pp)), microbatch: 1, zero: 0, sequence_parallel: 0, copies: 1 }; say = P.broken(known)[0] || "nothing that the search may choose is legal."; }
     return `<td><button type="button" class="${cls}" style="${style}" aria-pressed="${R.l.tp === tp && R.l.pp === pp}" aria-label="${esc(at + say)}" title="${esc(at + say)}"${c && c.best ? ` data-pick="${idOf(c.best)}"` : " data-say"}>${face}</button></td>`;
   };
   $("map").innerHTML = `<table class="map"><thead><tr><td></td>${pps.map(x => `<th scope="col">pp ${x}</th>`).join("")}</tr></thead><tbody>${tps.map(t => `<tr><th scope="row">tp ${t}</th>${pps.map(x => cell(t, x)).join("")}</tr>`).join("")}</tbody></table>`;
@@ -318,7 +318,7 @@ function shell(l) {
   const file = (name, text) => `cat > ${name} <<'END'\n${text}END\n`, own = { model: S.model === "own", machine: S.machine === "own" };
   return (own.model ? file("config.json", S.config + "\n") : "") + (own.machine ? file("mine.toml", toml(S, R.job.q.devices)) : "") +
     [`capacity plan ${own.model ? "config.json" : S.model} --cluster ${own.machine ? "mine.toml" : `${S.machine}:${R.job.q.devices}`}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
-    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel"].map(option).join(" ")].join(" \\\n");
+    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel", "copies"].map(option).join(" ")].join(" \\\n");
 }
 function nothing(found) {
   const l = found.least;
@@ -344,6 +344,7 @@ let wait;
 $("job").addEventListener("input", e => {
   const { name, value } = e.target;
   if (!(name in S)) return;
+  unknown = "";
   const before = S[name], figures = D.machines[before] && D.machines[before].figures;
   S[name] = value;
   if ((name === "model" || name === "config") && modelOf(S).context) { S.seq = count(Math.min(modelOf(S).context, 8192)); $("job").elements.seq.value = S.seq; }

@@ -13,13 +13,13 @@ const kernel = (kind, q) => KERNELS[kind].run(...KERNELS[kind].job.map(k => q[k]
 
 /* The outputs of one layout, {name: number}. */
 function price({ kind, q }, l) {
-  const x = kernel(kind, q)(l.pp, l.chunks, l.tp, l.cp, l.dp, l.ep)(l.microbatch)(l.recompute);
+  const x = kernel(kind, q)(l.pp, l.chunks, l.tp, l.cp, l.dp, l.ep)(l.microbatch)(l.recompute)(l.copies);
   const pair = PAIRS.findIndex(([zero, shared]) => zero === l.zero && shared === l.sequence_parallel);
   return Object.fromEntries(OUTPUTS.map((name, i) => [name, i < 2 ? x[2 * pair + i] : x[TWO + REST * pair + i - 2]]));
 }
 
 /* Sentences of the rules that a layout breaks. */
-const broken = q => Object.values(RULES).filter(r => !r.holds(q)).map(r => r.sentence(q));
+const broken = q => Object.values(RULES).filter(r => !r.holds({ ...q, shards: q.dp * q.cp / q.copies })).map(r => r.sentence({ ...q, shards: q.dp * q.cp / q.copies }));
 
 /* Why a framework cannot run a layout, sentences; and the text that launches it. */
 const cannot = (dialect, q) => dialect.refuses.filter(r => !r.holds(q)).map(r => r.sentence(q));
@@ -35,11 +35,12 @@ function launched(dialect, q) {
    framework `only` can run. */
 function search({ kind, q, limits, most, only }, tell = () => {}) {
   const began = performance.now(), splits = new Map(), whys = new Map(), shares = limits.recompute;
-  const at = kernel(kind, q), last = {}, ok = { zero: [], sequence_parallel: [] };
+  const at = kernel(kind, q), last = {}, ok = { zero: [], sequence_parallel: [] }, may = [], splittable = new Map();
   const pairs = PAIRS.map((pair, k) => [...pair, k]).filter(([z, s]) => limits.zero.includes(z) && limits.sequence_parallel.includes(s));
   const values = { zero: [...new Set(pairs.map(p => p[0]))], sequence_parallel: [...new Set(pairs.map(p => p[1]))] };
+  const copiesOf = n => { let found = splittable.get(n); if (!found) splittable.set(n, found = divisors(n).filter(c => !limits.copies || limits.copies.includes(c))); return found; };
   let legal = 0, fits = 0, best = null, least = null, of, turn = 0, next = began + 40;
-  const keep = (q, pair, recompute, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], recompute, time, memory });
+  const keep = (q, pair, recompute, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], recompute, copies: q.copies, time, memory });
   layouts({ ...q }, limits, q => {
     for (const name in values) for (const v of values[name]) { q[name] = v; ok[name][v] = ASKED[name].every(rule => RULES[rule].holds(q)); }
     if (DEGREES.some((k, i) => i < 6 && last[k] !== q[k])) { for (const k of DEGREES) last[k] = q[k]; of = at(q.pp, q.chunks, q.tp, q.cp, q.dp, q.ep); }
@@ -47,20 +48,26 @@ function search({ kind, q, limits, most, only }, tell = () => {}) {
     const key = q.pp + "," + q.tp + "," + q.cp + "," + q.ep;
     let split = splits.get(key);
     if (!split) splits.set(key, split = { pp: q.pp, tp: q.tp, cp: q.cp, ep: q.ep, legal: 0, fits: 0, least: Infinity, best: null });
-    for (const share of shares) {
-      const x = priced(share);
-      for (const pair of pairs) {
-        if (!ok.zero[pair[0]] || !ok.sequence_parallel[pair[1]]) continue;
-        const time = x[2 * pair[2]], memory = x[2 * pair[2] + 1];
-        legal++; split.legal++;
-        if (memory < split.least) { split.least = memory; if (!least || memory < least.memory) least = keep(q, pair, share, time, memory); }
-        if (memory > most) continue;
-        fits++; split.fits++;
-        const old = split.best;
-        if (old && (time > old.time || time === old.time && memory >= old.memory)) continue;
-        if (only) { Object.assign(q, { zero: pair[0], sequence_parallel: pair[1], recompute: share }); if (!DIALECTS[only].refuses.every(r => r.holds(q))) continue; }
-        split.best = keep(q, pair, share, time, memory);
-        if (!best || time < best.time || time === best.time && memory < best.memory) best = split.best;
+    const copies = copiesOf(q.dp * q.cp), all = shares.map(priced);
+    for (const c of copies) {
+      q.copies = c;
+      let any = false;
+      for (const z of values.zero) { q.zero = z; any = (may[z] = ASKED.copies.every(rule => RULES[rule].holds(q))) || any; }
+      if (any) for (let i = 0; i < shares.length; i++) {
+        const share = shares[i], x = all[i](c);
+        for (const pair of pairs) {
+          if (!may[pair[0]] || !ok.zero[pair[0]] || !ok.sequence_parallel[pair[1]]) continue;
+          const time = x[2 * pair[2]], memory = x[2 * pair[2] + 1];
+          legal++; split.legal++;
+          if (memory < split.least) { split.least = memory; if (!least || memory < least.memory) least = keep(q, pair, share, time, memory); }
+          if (memory > most) continue;
+          fits++; split.fits++;
+          const old = split.best;
+          if (old && (time > old.time || time === old.time && memory >= old.memory)) continue;
+          if (only) { Object.assign(q, { zero: pair[0], sequence_parallel: pair[1], recompute: share }); if (!DIALECTS[only].refuses.every(r => r.holds(q))) continue; }
+          split.best = keep(q, pair, share, time, memory);
+          if (!best || time < best.time || time === best.time && memory < best.memory) best = split.best;
+        }
       }
     }
     if ((++turn & 63) === 0 && performance.now() > next) { next = performance.now() + 150; tell({ legal, best }); }
