@@ -1044,6 +1044,8 @@ def test_errors_stay_within_the_stated_bands(bench):
 
 
 def test_the_readme_prints_the_protocol(bench):
+    narrow, wide = bench.coverage()
+    assert f"hold {100*narrow:.0f} and {100*wide:.0f} % of these steps instead of 68 and 95" in (ROOT/"README.md").read_text(encoding="utf-8")
     printed = [[c.strip() for c in line.split("|")[1:-1]] for line in (ROOT/"README.md").read_text(encoding="utf-8").splitlines()
                if re.fullmatch(r"\| .*\(\d+\.\d\) \|", line)]
     assert printed == [[text, str(n), str(out), str(null), str(best)] for text, n, _, _, out, _, null, best in bench.table()]
