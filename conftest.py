@@ -8,6 +8,15 @@ from reproducible import ENVIRONMENT
 os.environ.update(ENVIRONMENT)
 warm.install()
 TOOK = Counter()                                            # seconds by file
+# A worker takes the next file when it has done one; a long file that comes late leaves the others idle.  Most seconds first.
+LONG = ("book", "planner", "site", "algorithms", "explorer", "estimate", "type", "player", "exercises", "chart", "landing",
+        "pdf", "publish", "mutants", "formulas", "wheel")
+FIRST = {f"test_{name}.py": k for k, name in enumerate(LONG)}
+
+
+def pytest_collection_modifyitems(items):
+    """The long files, then the notebooks, each with a kernel of its own, then what is left."""
+    items.sort(key=lambda item: FIRST.get(item.path.name, len(LONG) + (item.path.suffix != ".ipynb")))
 
 
 def pytest_runtest_logreport(report):

@@ -269,6 +269,14 @@ def test_the_contents_list_the_sections_of_use(met):
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
+def test_the_first_screen_of_a_phone_has_a_picture(book, name):
+    page = book.chromium.new_context(viewport=PHONE).new_page()
+    page.goto(book.address + name, wait_until="load")
+    page.evaluate(built.TYPESET)
+    assert page.evaluate(measure.MEET)["first"] < PHONE["height"]
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
 def test_without_scripts_everything_can_be_read(book, name):
     """The styles are the same on all pages; what they speak of is counted in each file below."""
     page = book.chromium.new_context(viewport=built.DESK, java_script_enabled=False).new_page()

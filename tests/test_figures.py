@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from figures import ROOT, browser_page
+from figures import ROOT, browser_page, one_answer
 
 # Words of one picture in pixels of the screen; the middle of a letter's box is what is seen of it.
 WORDS = """() => [...document.querySelectorAll("section")].map((s) => [...s.querySelectorAll("svg:not(svg svg)")].filter((svg) => svg.getBoundingClientRect().height).map((svg) => {
@@ -71,3 +71,17 @@ def test_a_defect_is_seen(tab, words, said):
     picture = f'<figure class="cx-sketch"><svg viewBox="0 0 200 40" width="200" height="40" font-size="12">{words}</svg></figure>'
     found = list(defects(looked_at(tab, [picture], 343), ["here"]))
     assert len(found) == 1 and said in html.unescape(found[0])
+
+
+PRINTED = """import sys, hashlib; sys.path[:0] = ['tests', 'tools']
+import test_chart, test_explorer, test_player
+charts = [*map(test_chart.make, ('few', 'own'))]
+played = [f() for f in test_explorer.GALLERY.values()] + [*map(test_player.make, ('ring', 'nodes', 'tree'))]
+files = [E.to_html() + E.text() for E in charts] + [E.to_html() + str(E.traces()) for E in played]
+for file, E in zip(files, charts + played):
+    print(hashlib.sha256(file.encode() + E.png()).hexdigest())"""
+
+
+def test_files_are_the_same_in_every_process():
+    """Charts, explorers and players: each file, its text or its traces, and its PNG."""
+    assert len({*one_answer(PRINTED).split()}) == 13
