@@ -135,3 +135,29 @@ def test_rare_averages_of_one_quadratic_end_in_the_same_spread(H):
             seen += [(w[0]**2).mean()] if t > 200 else []
     assert round(.1/(8*1.9), 5) == .00658
     assert np.mean(seen) == pytest.approx(.00658, rel=.03)
+
+
+def test_the_gradients_of_students_are_those_that_train_local_steps_along():
+    v, seeds = spectrum(.5, 50), [3, 8]
+    ends = late.local(late.students(8, 3, 4, v, seeds), np.ones((2, 2, 8)), np.array([[.2], [.1]]), 3, 5, 4)
+    for i, seed in enumerate(seeds):
+        for j, rate in enumerate((.2, .1)):
+            want = late.train_local(8, 20, 5, 3, 4, rate, v, seed=seed)[1:]
+            np.testing.assert_allclose(ends[:, i, j]**2 @ v[:8] + v[8:].sum(), want, rtol=1e-12)
+
+
+def test_momentum_inside_is_nesterovs_and_goes_on_over_averages():
+    w, u = 2.0, 0.0
+    got = late.local(lambda own: own, 2.0, .2, 3, 5, 4, inner=.9)
+    for g in got:
+        for _ in range(5):
+            u = .9*u + w
+            w -= .2*(w + .9*u)
+        assert g == pytest.approx(w, rel=1e-12)
+
+
+def test_momentum_inside_with_an_average_each_step_is_an_outer_step_of_rate_one():
+    v = spectrum(.5, 50)
+    ends = [late.local(late.students(8, 3, 4, v, [1]), np.ones((1, 1, 8)), .1, 3, 1, 30, **how)
+            for how in ({"inner": .9}, {"outer": (1, .9)})]
+    np.testing.assert_allclose(*ends, rtol=1e-9)

@@ -11,8 +11,8 @@ does it with one fixed delay on a parabola, and `limit` finds by simulation the 
 lets workers step alone and then synchronises them, by the mean or by an outer optimizer.  `Blobs` is a small network
 with its data, alike for all workers or sorted by label.
 
-Students of `capacity.witness.students` in several copies: `train_local` samples, `expected_local` takes the mean over all
-samples without sampling.
+Students of `capacity.witness.students` in several copies: `students` gives their gradients, for `local`; `train_local`
+samples; `expected_local` takes the mean over all samples without sampling.
 
 A witness: it knows clocks, arrays and gradient steps, and no formula.
 """
@@ -97,19 +97,22 @@ def limit(delay, rounds=4, tries=33):
 
 
 # ---- local steps
-def local(gradients, w, rate, workers, every, rounds, outer=(1.0, 0.0)):
+def local(gradients, w, rate, workers, every, rounds, outer=(1.0, 0.0), inner=0.0):
     """Weights after each synchronisation.  In a round every worker takes `every` steps alone.
 
     gradients(own): own[i] are the weights of worker i, and so is the result; outer: rate and Nesterov's momentum of the
-    outer optimizer, (1, 0) is the mean of the workers' weights.
+    outer optimizer, (1, 0) is the mean of the workers' weights; inner: Nesterov's momentum of each worker, whose velocity
+    is never averaged.
     """
     rate_o, momentum = outer
     w = np.asarray(w, float)
-    velocity, seen = np.zeros_like(w), []
+    velocity, speed, seen = np.zeros_like(w), 0.0, []
     for _ in range(rounds):
         own = np.broadcast_to(w, (workers, *w.shape))
         for _ in range(every):
-            own = own - rate*gradients(own)
+            slope = gradients(own)
+            speed = inner*speed + slope
+            own = own - rate*(slope + inner*speed)
         change = w - own.mean(0)
         velocity = momentum*velocity + change
         w = w - rate_o*(change + momentum*velocity)
@@ -176,6 +179,23 @@ class Blobs:
 
 
 # ---- students
+def students(size, workers, batch, variances, seeds):
+    """The gradients of students on fresh batches: own (workers, seeds, models, size) -> the same shape.
+
+    size, batch, variances: as in `train_local`, which draws the same examples for a seed; all models of a worker see them.
+    own: the errors of the weights.
+    """
+    draws = [np.random.default_rng(seed) for seed in seeds]
+    scale, hidden = np.sqrt(variances[:size]), np.sqrt(variances[size:].sum())
+
+    def gradients(own):
+        fresh = [(rng.normal(size=(workers, batch, size)), rng.normal(size=(workers, 1, batch))) for rng in draws]
+        x, unseen = (np.stack(part, 1) for part in zip(*fresh))
+        x = x*scale
+        return (own @ np.swapaxes(x, -1, -2) + hidden*unseen) @ x/batch
+    return gradients
+
+
 def train_local(size, steps, every, workers, batch, rate, variances, noise=0.0, seed=0):
     """Losses of the mean of the workers' weights, before and after each synchronisation: students that step alone.
 
