@@ -1,7 +1,7 @@
 """Drawings of chapter 5: offers as areas, a step's work and its pause, a pipeline that fills and drains."""
 from ..diagram import LEAST, Sketch
 
-WORDS = {"work": ("compute", .75), "wait": ("idle", .45), "lost": ("limit", .9), "queue": ("other", .2), "forward": ("compute", .75),
+WORDS = {"work": ("compute", .75), "wait": ("idle", .45), "lost": ("limit", .9), "queue": ("measured", .75), "forward": ("compute", .75),
          "backward": ("limit", .75)}
 
 
