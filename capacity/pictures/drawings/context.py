@@ -45,6 +45,7 @@ def mask(W, places, step=None, lengths=None):
     cell = (W - 40)/S if s.narrow else min(17, W*.45/S)
     x, y = 34, 34
     s.text(x + S*cell/2, 13, "keys", soft=True, size=LEAST)
+    s.text(0, 13, "queries ↓", "start", soft=True, size=LEAST)
     for j in range(S):
         s.rect(x + j*cell, 20, cell - 1, 9, rank(own[j]), "", opacity=.8, radius=0)
         s.rect(20, y + j*cell, 9, cell - 1, rank(own[j]), "", opacity=.8, radius=0)

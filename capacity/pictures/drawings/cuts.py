@@ -10,10 +10,11 @@ def squares(at, size):
     return "".join(f"M{x:.1f} {y:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}Z" for x, y in at)
 
 
-def boxes(W, around, working, says):
+def boxes(W, around, working, says, thinness=1):
     """Four boxes of eight GPUs, `working` cards of each box in use, a dashed line around "a GPU", "a box" or "two boxes".
 
-    Card r of every box hangs on rail r.  says: the bandwidth of the cut, in words, written above it.
+    Card r of every box hangs on rail r; the shaded halves of a box are its sockets.  says: the bandwidth of the cut, in words,
+    written above it.  thinness: bandwidth that enters the spine over what it passes.
     """
     s, gap, pitch = Sketch(W), 12, 6
     per = 2 if s.narrow else BOXES
@@ -28,6 +29,8 @@ def boxes(W, around, working, says):
         put = (lambda dy, h, at=at: at + tall - dy - h) if flip else (lambda dy, h, at=at: at + dy)
         s.rect(x, at, w, tall, line_opacity=.4, radius=8)
         s.text(x + 8, put(4, 16) + 13, f"box {b}", "start", soft=True, size=LEAST)
+        for half in range(2):
+            s.rect(x + 7 + half*GPUS/2*step, put(47, 47), GPUS/2*step - 2, 47, "memory", "", opacity=.13, radius=4)
         bar = s.rect(x + 6, put(22, 20), w - 12, 20, "compute", "compute", opacity=.2, radius=5)
         s.text(bar.cx, bar.cy + 4.6, "450 GB/s", color="compute", bold=True, size=LEAST)
         for r in range(GPUS):
@@ -44,13 +47,13 @@ def boxes(W, around, working, says):
             (wires, "", "network", 1, 1.2), (squares(gpus, size), "other", "other", .12, 1),
             (squares(off, card), "paper", "idle", 1, 1), (squares(on, card), "network", "network", 1, .6)):
         s.shapes += [Path(d, fill, color, opacity if fill else 1, 1 if fill else opacity, weight)]*bool(d)
-    s.rect(W - 13, top - 4, 9, low - top + 8, "limit", "limit", opacity=.6)
+    s.rect(W - 13, top - 4, 9/thinness, low - top + 8, "limit", "limit", opacity=.6, radius=min(6, 4/thinness))
     side = size + 9
     first = (8 + step/2 - side/2, y + 47, side, side + 3)
     s.rect(*(first if around == "a GPU" else (0, y - 2, w + 4 + (w + gap)*(around == "two boxes"), tall + 5)), "", "limit",
            weight=2.4, dash="6 4", radius=6)
-    s.words(1, max(s.low, low) + 8, W - 2, "Card r of every box hangs on rail r, 50 GB/s each; at the right, the spine.",
-            size=LEAST, soft=True)
+    s.words(1, max(s.low, low) + 8, W - 2, "Card r of every box hangs on rail r, 50 GB/s each; at the right, the spine. "
+            "Shaded: the two sockets of a box, each with the PCIe of four GPUs and their cards.", size=LEAST, soft=True)
     return s
 
 

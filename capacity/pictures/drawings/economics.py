@@ -1,7 +1,7 @@
 """Drawings of chapter 5: offers as areas, a step's work and its pause, a pipeline that fills and drains."""
 from ..diagram import LEAST, Sketch
 
-WORDS = {"work": ("compute", .75), "wait": ("idle", .45), "lost": ("limit", .9), "forward": ("compute", .75),
+WORDS = {"work": ("compute", .75), "wait": ("idle", .45), "lost": ("limit", .9), "queue": ("measured", .75), "forward": ("compute", .75),
          "backward": ("limit", .75)}
 
 
@@ -27,6 +27,22 @@ def offers(W, rows, span=120):
         s.text(at*wide, y + 20, f"{at}{' days' if at == span else ''}", "end" if at == span else "middle" if at else "start",
                soft=True, size=LEAST)
     key(s, y + 32, work="kept", lost="paid and lost")
+    return s
+
+
+def month(W, parts, span=30):
+    """A strip of so many days: {kind: days}, kinds of WORDS; what each is called stands below."""
+    s = Sketch(W)
+    wide, x = (W - 8)/span, 0
+    for kind, days in parts.items():
+        color, opacity = WORDS[kind]
+        s.rect(x, 4, max(days*wide, .7), 40, color, "", opacity=opacity, radius=0)
+        x += days*wide
+    for at in range(0, span + 1, 10):
+        s.line(f"M{at*wide:.1f} 48v5", "other", 1, opacity=.5)
+        s.text(at*wide, 68, f"{at}{' days' if at == span else ''}", "end" if at == span else "middle" if at else "start",
+               soft=True, size=LEAST)
+    key(s, 80, work="training", wait="waiting", lost="saved, or done again", queue="in the queue, unpaid")
     return s
 
 

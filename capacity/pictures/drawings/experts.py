@@ -46,6 +46,7 @@ def matrix(W, chosen, experts, ranks=4):
     cell = min(17, (W - 40)/experts)
     x, y = 34, 36
     s.text(x + experts*cell/2, 13, "experts", soft=True, size=LEAST)
+    s.text(0, 13, "tokens ↓", "start", soft=True, size=LEAST)
     for e in range(experts):
         s.rect(x + e*cell, 20, cell - 1, 9, rank(e*ranks//experts), "", opacity=.8, radius=0)
     for i, row in enumerate(chosen):
