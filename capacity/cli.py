@@ -27,7 +27,7 @@ from pathlib import Path
 
 from . import specs
 from .fits import COLLECTIVES, fit_link
-from .footprint import PARTS
+from .footprint import PARTS, policies
 from .grammar import REGISTRY
 from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_from_toml, links
 from .huggingface import model_from_config
@@ -274,7 +274,7 @@ def _sensitive(found):
 
 
 def _options(args):
-    chosen = {name: value for name in ("format", "kernels") if (value := getattr(args, name))}
+    chosen = {name: value for name in ("format", "kernels", "policy") if (value := getattr(args, name, None))}
     return chosen | ({"matmul": _part(args.matmul, "matmul")} if getattr(args, "matmul", None) else {})
 
 
@@ -570,6 +570,8 @@ def parser():
     sub.add_argument("--restart", default="300s", help="time to restart (300s)")
     job(command("estimate", _estimate, "Price one layout; dp is what the other degrees leave."), many=False)
     job(command("fits", _fits, "Say whether a layout fits, or without one whether any does; exit status 1 if not."), many=False)
+    for name in ("estimate", "fits"):
+        commands.choices[name].add_argument("--policy", choices=tuple(policies()), help="bytes of state a parameter; by default mixed")
     for sub in commands.choices.values():
         sub.add_argument("--matmul", metavar="SHARE", help="of the device's matmul ceiling, as `capacity fit-matmul` finds it")
     command("show", _show, "Show a device, link, cluster, model or formula.").add_argument("name", nargs="?")

@@ -144,7 +144,7 @@ class Step:
 
 
 def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, constants=None, matmul=None, attention=None,
-             network=None, adapters=None, spread=None, weight=2, grad=2, optimizer=12, kernels="34 bytes"):
+             network=None, adapters=None, spread=None, weight=2, grad=2, optimizer=12, kernels="34 bytes", policy=None):
     """The Step that a model takes on a cluster under a layout, in sequences of seq_len tokens.
 
     Dense models and mixtures of experts. Overlap, by name: gradient and weight traffic of the data-parallel ranks hides
@@ -163,6 +163,7 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, c
     spread      (68 %, 95 %) half-widths of the logarithm of the time, instead of those of the run's class
     weight, grad, optimizer   bytes per parameter
     kernels     what a layer keeps, see `memory`
+    policy      of the bytes alone, see `memory`; by default weight, grad and optimizer, which the seconds keep in any case
 
     Left out: oversubscription and what lies above the second level of the network. In the seconds, layers are the mean
     layer, parameters spread evenly over the stages.
@@ -192,7 +193,7 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, c
     rate.adapters = rate.adapters if adapters is None else adapters
     narrow, tail = error(kind_of(model, device, format)) if spread is None else spread
     return assembled(model, cluster, layout, seq_len, job, rate, device.peak(format), (narrow, tail), kernels=kernels,
-                     weight=weight, grad=grad, optimizer=optimizer)
+                     weight=weight, grad=grad, optimizer=optimizer, policy=policy)
 
 
 def matmul_share(model, cluster, layout, seq_len, seconds, **options):
@@ -215,11 +216,12 @@ def matmul_share(model, cluster, layout, seq_len, seconds, **options):
     return brentq(lambda share: time(share)/seconds - 1, low, 1, xtol=1e-12)
 
 
-def assembled(model, cluster, layout, seq_len, job, rate, peak, error, *, weight=2, grad=2, optimizer=12, kernels="34 bytes"):
+def assembled(model, cluster, layout, seq_len, job, rate, peak, error, *, weight=2, grad=2, optimizer=12, kernels="34 bytes",
+              policy=None):
     """The Step of this work at these rates, the dense peak and (68 %, 95 %) half-widths of the logarithm of the time."""
     each = train_flops_per_token(model.matmul_params, model.layers, model.attention_width, job.context)
     remember = functools.partial(memory, model, cluster, layout, seq_len, kernels=kernels,
-                                 policy=Policy(name="as given", weight=weight, grad=grad, optimizer=optimizer))
+                                 policy=policy or Policy(name="as given", weight=weight, grad=grad, optimizer=optimizer))
     tokens = layout.batch*seq_len
     return Step(**price(job, rate), remember=remember, flops=tokens*each/layout.devices, peak=peak, tokens=tokens,
                 spread=error[0], tail=error[1])

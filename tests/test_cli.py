@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from capacity import GB, TFLOPS, cluster, day, estimate, hour, Layout, model, ring_all_reduce_time, us
+from capacity import GB, TFLOPS, cluster, day, estimate, hour, Layout, memory, model, policies, ring_all_reduce_time, us
 from capacity.cli import columns, main, quantity
 from capacity.planner import Failures
 from capacity.units import Unit, byte, dollar, flop, second, show
@@ -159,6 +159,31 @@ def test_whether_it_fits_is_the_exit_status(say):
     status, out, _ = say(f"fits {JOB} --tp 8 --pp 4 --sequence-parallel yes")
     assert status == 0 and out.startswith("Fits: ")
     assert json.loads(say(f"fits {JOB} --tp 8 --pp 4 --json")[1])["fits"] is False
+
+
+def test_a_policy_changes_the_bytes_and_not_the_seconds(say):
+    given = dict(model=model("llama3-70b"), cluster=cluster("dgx-h100", 512), layout=Layout(batch=512, dp=16, tp=8, pp=4), seq_len=8192)
+    job, plain = f"{JOB} --tp 8 --pp 4", json.loads(say(f"estimate {JOB} --tp 8 --pp 4 --json")[1])
+    for name in policies():
+        foot = memory(**given, policy=name, kernels="34 bytes")
+        data = json.loads(say(f"estimate {job} --policy {name} --json")[1])
+        assert data["memory"] == foot.total and data["seconds"] == plain["seconds"], name
+        assert data["bytes"]["optimizer"] == foot.parts["optimizer"], name
+        assert json.loads(say(f"fits {job} --policy {name} --json")[1])["memory"] == foot.total, name
+    assert json.loads(say(f"estimate {job} --policy mixed --json")[1]) == plain
+    wide = json.loads(say(f"estimate {job} --policy megatron --json")[1])["memory"] - plain["memory"]
+    params = plain["bytes"]["weights"]/2
+    assert wide == 2*params > 1e9                     # gradients of 4 bytes, not 2
+
+
+def test_a_policy_decides_whether_anything_fits(say):
+    small = "fits llama3-8b --cluster dgx-h100:1 --batch 1 --seq 64 --share 1"
+    assert [say(f"{small}{more}")[0] for more in ("", " --policy adam8", " --policy mixed")] == [1, 1, 1]
+    two = small.replace(":1", ":2")
+    assert [say(f"{two}{more}")[0] for more in ("", " --policy adam8", " --policy fp8")] == [0, 0, 1]
+    status, _, err = say(f"{small} --policy adamw")
+    assert status == 2 and "invalid choice: 'adamw'" in err and "mixed" in err
+    assert say(f"plan {JOB} --policy mixed")[0] == 2
 
 
 def test_whether_anything_fits(say):
