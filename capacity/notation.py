@@ -132,6 +132,7 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     node_limit=("M", "nodes that a token may visit"),
     # matrices
     rows=("r", "rows of the left matrix"),
+    product_rows=(r"r_{\mathrm{p}}", "rows of the left matrix of a product, tokens on average"),
     inner=("q", "inner dimension"),
     cols=("c", "columns of the right matrix"),
     grouped=(r"n_{\mathrm{g}}", "matrices of one shape that share the rows of the left matrix, an expert's each"),

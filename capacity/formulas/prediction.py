@@ -19,14 +19,14 @@ def trained_product_flops(microbatch_tokens: Ratio, layer_params: Count, recompu
 
 
 @formula(chapter="27-configuration-search", source="derived")
-def trained_product_bytes(rows: Ratio, inner: Count, cols: Count, grouped: Ratio, element_bytes: Bytes,
+def trained_product_bytes(product_rows: Ratio, inner: Count, cols: Count, grouped: Ratio, element_bytes: Bytes,
                           *, result_bytes: Bytes = 2) -> Bytes:
     """Least bytes of a product with weights and of its two gradients: each matrix is twice a factor and once the result.
 
     In each of the three passes, forward, for the input and for the weights, the three matrices move once. `grouped`
     matrices of weights share the rows; factors have `element_bytes`, results 16 bits.
     """
-    return (2*element_bytes + result_bytes)*(rows*(inner + cols) + grouped*inner*cols)
+    return (2*element_bytes + result_bytes)*(product_rows*(inner + cols) + grouped*inner*cols)
 
 
 @formula(chapter="27-configuration-search", source="korthikanti2022")
