@@ -10,6 +10,12 @@ FULL = """() => [...document.querySelectorAll('.cx-cards')].map(row => {
     return [right(row.lastElementChild), right(row)] })"""
 
 
+# Pairs of things in a row of cards of which one covers part of the other.
+COVERED = """() => [...document.querySelectorAll('.cx-cards')].flatMap(row => { const all = [...row.children].map(e => e.getBoundingClientRect());
+    return all.flatMap((a, i) => all.slice(i + 1).filter(b => Math.min(a.right, b.right) > Math.max(a.left, b.left) + 1
+        && Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top) + 1).map(b => [a.x, a.y, b.x, b.y])); })"""
+
+
 @pytest.fixture(scope="module")
 def index():
     with opened() as book:
@@ -20,6 +26,12 @@ def index():
 def test_every_row_of_cards_is_full(index, width):
     index.set_viewport_size({"width": width, "height": 900})
     assert len(found := index.evaluate(FULL)) == 8 and all(last == row for last, row in found)
+
+
+@pytest.mark.parametrize("width", [1920, 1280, 768, 375])
+def test_no_card_covers_another(index, width):
+    index.set_viewport_size({"width": width, "height": 900})
+    assert index.locator(".cx-card").count() == 42 and index.evaluate(COVERED) == []
 
 
 def test_a_card_shows_nothing_beside_its_window(index):
