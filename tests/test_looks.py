@@ -3,7 +3,7 @@ import layers
 import pytest
 from built import HTML, opened
 
-from capacity.grammar import REGISTRY
+from capacity.formulas import REGISTRY
 
 FULL = """() => [...document.querySelectorAll('.cx-cards')].map(row => {
     const right = e => Math.round(e.getBoundingClientRect().right);
