@@ -64,3 +64,17 @@ def test_a_long_sum_breaks_at_a_plus_outside_brackets():
             assert len(f.latex) >= 150 and lines[1].startswith(" + ")
             assert all(line.count(a) == line.count(b) for line in lines for a, b in (("{", "}"), (r"\left", r"\right")))
     assert 0 < broken < len(REGISTRY)/2
+
+
+@pytest.mark.parametrize("stem", ["04-alpha-beta-model", "08-chinchilla-optimality", "15-tensor-parallelism-linearity",
+                                  "17-sequence-parallelism-decomposability"])
+def test_no_line_of_a_listing_wraps(stem):
+    """A long one is scrolled to, and keys reach it: a listing is as high as its lines are many."""
+    with opened() as book:
+        page = book.visit(f"exercises/{stem}.html")
+        page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+        wrapped = page.evaluate("""[...document.querySelectorAll('.cell_input pre')].filter(e => e.checkVisibility()).map(e => {
+            const s = getComputedStyle(e), lines = e.textContent.trimEnd().split('\\n').length;
+            return [e.clientHeight - parseFloat(s.paddingTop) - parseFloat(s.paddingBottom), lines*parseFloat(s.lineHeight), e.textContent.slice(0, 60)];
+        })""")
+        assert len(wrapped) > 10 and [w for w in wrapped if w[0] > w[1] + 2] == []
