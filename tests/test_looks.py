@@ -3,11 +3,17 @@ import layers
 import pytest
 from built import HTML, opened
 
-from capacity.grammar import REGISTRY
+from capacity.formulas import REGISTRY
 
 FULL = """() => [...document.querySelectorAll('.cx-cards')].map(row => {
     const right = e => Math.round(e.getBoundingClientRect().right);
     return [right(row.lastElementChild), right(row)] })"""
+
+
+# Pairs of things in a row of cards of which one covers part of the other.
+COVERED = """() => [...document.querySelectorAll('.cx-cards')].flatMap(row => { const all = [...row.children].map(e => e.getBoundingClientRect());
+    return all.flatMap((a, i) => all.slice(i + 1).filter(b => Math.min(a.right, b.right) > Math.max(a.left, b.left) + 1
+        && Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top) + 1).map(b => [a.x, a.y, b.x, b.y])); })"""
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +26,12 @@ def index():
 def test_every_row_of_cards_is_full(index, width):
     index.set_viewport_size({"width": width, "height": 900})
     assert len(found := index.evaluate(FULL)) == 8 and all(last == row for last, row in found)
+
+
+@pytest.mark.parametrize("width", [1920, 1280, 768, 375])
+def test_no_card_covers_another(index, width):
+    index.set_viewport_size({"width": width, "height": 900})
+    assert index.locator(".cx-card").count() == 42 and index.evaluate(COVERED) == []
 
 
 def test_a_card_shows_nothing_beside_its_window(index):
@@ -52,3 +64,17 @@ def test_a_long_sum_breaks_at_a_plus_outside_brackets():
             assert len(f.latex) >= 150 and lines[1].startswith(" + ")
             assert all(line.count(a) == line.count(b) for line in lines for a, b in (("{", "}"), (r"\left", r"\right")))
     assert 0 < broken < len(REGISTRY)/2
+
+
+@pytest.mark.parametrize("stem", ["04-alpha-beta-model", "08-chinchilla-optimality", "15-tensor-parallelism-linearity",
+                                  "17-sequence-parallelism-decomposability"])
+def test_no_line_of_a_listing_wraps(stem):
+    """A long one is scrolled to, and keys reach it: a listing is as high as its lines are many."""
+    with opened() as book:
+        page = book.visit(f"exercises/{stem}.html")
+        page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+        wrapped = page.evaluate("""[...document.querySelectorAll('.cell_input pre')].filter(e => e.checkVisibility()).map(e => {
+            const s = getComputedStyle(e), lines = e.textContent.trimEnd().split('\\n').length;
+            return [e.clientHeight - parseFloat(s.paddingTop) - parseFloat(s.paddingBottom), lines*parseFloat(s.lineHeight), e.textContent.slice(0, 60)];
+        })""")
+        assert len(wrapped) > 10 and [w for w in wrapped if w[0] > w[1] + 2] == []

@@ -159,6 +159,16 @@ def test_axe_finds_nothing(page):
     assert page.evaluate(VIOLATIONS, {"runOnly": ["color-contrast", "link-in-text-block"]}) == []
 
 
+@pytest.mark.parametrize("name", ["questions.html", "plan.html", "toolkit.html"])
+def test_axe_finds_nothing_on_a_phone(book, name):
+    page = book.visit(name)
+    page.set_viewport_size(PHONE)
+    page.evaluate(built.RESTS)
+    page.wait_for_timeout(500)
+    page.evaluate(AXE)
+    assert page.evaluate(VIOLATIONS, {}) == []
+
+
 # --- on entering in the middle, and on a phone
 ENTERED = ["chapters/16-pipeline-parallelism-separability.html#where-it-breaks", "exercises/15-tensor-parallelism-linearity.html",
            "appendices/quick-reference.html", "appendices/hardware.html#clusters"]

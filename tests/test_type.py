@@ -42,6 +42,37 @@ def test_nothing_is_clipped(met, width):
     assert [box for box in wide if width != "375" or not box.startswith(SCROLLS)] == []
 
 
+FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html"]
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_nothing_is_clipped_on_a_tablet_or_on_paper(book, name):
+    page = book.visit(name)
+    wide = measure.measure(page)["wide"]
+    assert wide["768"] == wide["print"] == []
+
+
+@pytest.mark.parametrize("width", [1280, 768, 375])
+def test_the_search_is_no_wider_than_its_window(book, width):
+    page = book.visit("search.html?q=router")
+    page.locator("#search-results li").first.wait_for(timeout=10_000)
+    page.set_viewport_size({"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", ["chapters/18-expert-parallelism-sparsity.html", "chapters/27-configuration-search.html"])
+def test_paper_shows_one_scene_and_its_name(book, name):
+    """Of switches the scene that is chosen, and the words of the choice."""
+    page = book.visit(name)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    said = page.eval_on_selector_all(".cx-switches", """es => es.map(e => [e.closest('figure').querySelectorAll('.cx-scene').length,
+        [...e.closest('figure').querySelectorAll('.cx-scene')].filter(s => s.checkVisibility()).length,
+        [...e.querySelectorAll('fieldset')].map(f => [...f.querySelectorAll('label')].filter(l => l.checkVisibility())
+            .map(l => l.querySelector('input').checked))])""")
+    assert said and all(scenes > shown == 1 and rows and all(row == [True] for row in rows) for scenes, shown, rows in said), said
+
+
 def test_the_text_and_its_headings_are_in_the_book_s_face(met):
     page = met[0]
     assert page.evaluate("document.fonts.check('16px \"Book Serif\"') && [...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
