@@ -28,7 +28,8 @@ LAYOUT = Layout(batch=512, dp=16, tp=8, pp=4, zero=1, sequence_parallel=True)
 # --- layouts
 
 def test_a_good_layout_has_no_complaint():
-    assert LAYOUT.check(LLAMA, MACHINE) == ()
+    assert LAYOUT.check(LLAMA, MACHINE) == LAYOUT.check(LLAMA, MACHINE, 8192) == ()
+    assert LAYOUT.check(LLAMA, MACHINE, 8190) == ("8190 tokens do not divide over cp*tp = 8 ranks that share them.",)
     assert LAYOUT.devices == 512 and LAYOUT.microbatches == 32
 
 

@@ -200,6 +200,7 @@ def test_a_model_is_the_sum_of_its_tensors():
 def test_small_parameters_by_hand():
     """Norms of queries and keys are added; every layer with a bias has one for each matrix of a gated block."""
     plain = Transformer(**TINY)
+    assert (plain.windowed, plain.further) == (0, 0)
     assert plain.expert_matmul == 0
     assert replace(plain, head_norm=7).params - plain.params == 7
     assert replace(plain, bias=1).params - plain.params == 3*8 + 8 + 2*32 + 8, "q, k, v, output, gate and up, down"
