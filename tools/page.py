@@ -474,9 +474,6 @@ def without_mathjax(context, body):
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
     context["metatags"] = re.sub(r'<meta name="viewport"[^>]*>', "", context.get("metatags", ""))         # the theme has its own
-    for cut in "regular", "semibold":                                                   # words that change their face move lines
-        font = context["pathto"](f"_static/fonts/serif-{cut}.woff2", 1)
-        context["metatags"] += f'<link rel="preload" as="font" type="font/woff2" crossorigin href="{font}" />\n'
     body = context.get("body")
     if body:
         without_mathjax(context, body)
