@@ -138,8 +138,8 @@ def test_hidden_tests_lie_between_nbgraders_marks():
 
 def test_links_lead_to_the_published_book_or_are_words():
     text = "See [chapter 3](../chapters/03-x.ipynb#a-b) and [all](../appendices/formulas.md)."
-    assert make_course.alone(text, "") == "See chapter 3 and all."
-    assert make_course.alone(text, "https://o.github.io/b/") == \
+    assert make_course.alone(text, "", "exercises") == "See chapter 3 and all."
+    assert make_course.alone(text, "https://o.github.io/b/", "exercises") == \
         "See [chapter 3](https://o.github.io/b/chapters/03-x.html#a-b) and [all](https://o.github.io/b/appendices/formulas.html)."
 
 
