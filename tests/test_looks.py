@@ -17,9 +17,14 @@ COVERED = """() => [...document.querySelectorAll('.cx-cards')].flatMap(row => { 
 
 
 @pytest.fixture(scope="module")
-def index():
+def book():
     with opened() as book:
-        yield book.visit("index.html")
+        yield book
+
+
+@pytest.fixture
+def index(book):
+    return book.visit("index.html")
 
 
 @pytest.mark.parametrize("width", [1920, 1280, 768])
@@ -68,13 +73,12 @@ def test_a_long_sum_breaks_at_a_plus_outside_brackets():
 
 @pytest.mark.parametrize("stem", ["04-alpha-beta-model", "08-chinchilla-optimality", "15-tensor-parallelism-linearity",
                                   "17-sequence-parallelism-decomposability"])
-def test_no_line_of_a_listing_wraps(stem):
+def test_no_line_of_a_listing_wraps(book, stem):
     """A long one is scrolled to, and keys reach it: a listing is as high as its lines are many."""
-    with opened() as book:
-        page = book.visit(f"exercises/{stem}.html")
-        page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
-        wrapped = page.evaluate("""[...document.querySelectorAll('.cell_input pre')].filter(e => e.checkVisibility()).map(e => {
-            const s = getComputedStyle(e), lines = e.textContent.trimEnd().split('\\n').length;
-            return [e.clientHeight - parseFloat(s.paddingTop) - parseFloat(s.paddingBottom), lines*parseFloat(s.lineHeight), e.textContent.slice(0, 60)];
-        })""")
-        assert len(wrapped) > 10 and [w for w in wrapped if w[0] > w[1] + 2] == []
+    page = book.visit(f"exercises/{stem}.html")
+    page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+    wrapped = page.evaluate("""[...document.querySelectorAll('.cell_input pre')].filter(e => e.checkVisibility()).map(e => {
+        const s = getComputedStyle(e), lines = e.textContent.trimEnd().split('\\n').length;
+        return [e.clientHeight - parseFloat(s.paddingTop) - parseFloat(s.paddingBottom), lines*parseFloat(s.lineHeight), e.textContent.slice(0, 60)];
+    })""")
+    assert len(wrapped) > 10 and [w for w in wrapped if w[0] > w[1] + 2] == []
