@@ -1,5 +1,6 @@
 """Drawings of chapter 16: what waits for what, schedules as charts with their spans, layers dealt to stages."""
 from ..diagram import LEAST, Sketch
+from ..shapes import Path
 
 KINDS = {"F": "compute", "B": "limit", "I": "limit", "W": "measured"}
 NAMES = {"F": "forward", "I": "gradient of the input", "B": "backward", "W": "gradient of the weights"}
@@ -45,17 +46,18 @@ def charts(W, runs, row=17):
     for name, t in runs:
         s.text(0, y + 14, name, "start", bold=True, size=LEAST)
         y += 22
+        bars = {}
         for d, order in enumerate(t.schedule.slots):
             if not s.narrow:
                 s.text(0, y + 12.5, f"device {d}", "start", soft=True, size=LEAST)
-            for slot in order:
-                op = slot[0]
-                a, b = float(t.start[op]), float(t.end[op])
-                q = s.rect(left + k*a, y, max(k*(b - a) - 1, .8), row - 2, KINDS[op.kind], "",
-                           opacity=.75 if op.stage < len(t.schedule.orders) else .4, radius=1)
+            for op, *_ in order:
+                x, w = left + k*float(t.start[op]), k*float(t.end[op] - t.start[op])
+                looks = KINDS[op.kind], .75 if op.stage < len(t.schedule.orders) else .4
+                bars[looks] = bars.get(looks, "") + f"M{x:.1f} {y:.1f}h{max(w - 1, .8):.1f}v{row - 2}h{-max(w - 1, .8):.1f}Z"
                 if shortest > 12:
-                    s.text(q.cx, y + 12, str(op.microbatch), size=LEAST, color=f"on:{KINDS[op.kind]}", math=False, spoken=False)
+                    s.text(x + (w - 1)/2, y + 12, str(op.microbatch), size=LEAST, color=f"on:{KINDS[op.kind]}", math=False, spoken=False)
             y += row
+        s.shapes[:0] = [Path(d, color, "", opacity) for (color, opacity), d in bars.items()]
         first, whole = float(t.spans[0]), float(t.makespan)
         for words, length in [("span of device 0", first)] + [("step", whole)]*(whole > first):
             said = f"{words} {length:g}" if whole > first else f"step, and span of device 0: {length:g}"

@@ -1,4 +1,4 @@
-"""Drawings of chapter 14: what a token weighs in a mean of means, and buckets that leave during the backward pass."""
+"""Drawings of chapter 14: what a token weighs in a mean of means, buckets that leave during the backward pass, in turn."""
 from ...units import show
 from ..diagram import LEAST, Sketch
 from .messages import GAP, HIGH, arrival, clock
@@ -83,4 +83,28 @@ def step(W, forward, backs, sends, latency, ends, ticks, names=()):
         s.rect(at, low, 15, 13, color, color, opacity=opacity, weight=.8, radius=0)
         s.text(at + 21, low + 11, word, "start", soft=True, size=LEAST)
         at += w + 20
+    return s
+
+
+def moment(W, backs, sends, now, end):
+    """Buckets in turn, up to a moment: what has happened is filled, what is still to come is dashed."""
+    s = Sketch(W)
+    x, y, made, free = 66, 26, 0, 0
+    scale = (W - x - 8)/end
+
+    def bar(a, z, top, color, name):
+        s.rect(x + scale*a, top, scale*(z - a), HIGH, "", color, weight=.8, dash="3 3", radius=0)
+        if now > a:
+            s.rect(x + scale*a, top, scale*(min(z, now) - a), HIGH, color, color, opacity=.65, weight=.8, radius=0)
+        s.text(x + scale*(a + z)/2, top + 15, name, size=LEAST, halo=True, spoken=False)
+    for row, name in enumerate(("GPU", "network")):
+        s.text(x - 8, y + row*LANE + 15, name, "end", soft=True, size=LEAST)
+    for k, (back, sent) in enumerate(zip(backs, sends)):
+        bar(made, made + back, y, "compute", str(k + 1))
+        made += back
+        free = max(free, made)
+        bar(free, free + sent, y + LANE, "network", str(k + 1))
+        free += sent
+    arrival(s, x + scale*now, 22, y + 2*LANE - GAP, show(now, "s"), W)
+    s.legend(y + 2*LANE + 8, [("backward", "compute", .65), ("bytes of a bucket", "network", .65)])
     return s

@@ -1,4 +1,4 @@
-"""Drawings of chapter 2: who waits for whom, the pipes of a device, what three ways to split send."""
+"""Drawings of chapter 2: who waits for whom, the pipes of a device, tiles in a cache, what three ways to split send."""
 from ...units import show
 from ..diagram import LEAST, Sketch
 from .messages import GAP, HIGH, arrival, clock
@@ -149,4 +149,47 @@ def few_rows(W):
     s.text(b.cx, b.y - 8, "q × c weights", soft=True, size=LEAST)
     s.text(b.cx, b.cy + 5, "each read once", size=LEAST, halo=True)
     s.text(c.cx, c.bottom + 17, "outputs", soft=True, size=LEAST)
+    return s
+
+
+def tiles(side, edge):
+    """The products of a tiled loop, in turn: where (i, j, k), and the numbers read and written when it is done."""
+    n = side//edge
+    turns = [(i, j, k) for i in range(n) for j in range(n) for k in range(n)]
+    return [(turn, 2*edge**2*(m + 1), edge**2*((m + 1)//n)) for m, turn in enumerate(turns)]
+
+
+def tile_walk(W, side, edge, m):
+    """Product m of two matrices, tile by tile: the tiles in the cache, the finished ones, and what has moved so far."""
+    s = Sketch(W)
+    (i, j, k), read, written = tiles(side, edge)[m]
+    n, cell, left = side//edge, 13 if s.narrow else 21, 126
+    wide, gap = side*cell, (W - 3*side*cell - 4)/2
+    finished = [(t, u) for t in range(n) for u in range(n) if (t*n + u + 1)*n <= m + 1]
+    parts = (("left factor", "memory", (i, k), []), ("right factor", "memory", (k, j), []),
+             ("sums", "compute", (i, j), finished))
+    for c, (name, color, here, done) in enumerate(parts):
+        x, y = 1 + c*(wide + gap), 24
+        s.text(x + wide/2, 13, name, bold=True, size=LEAST)
+        for row, col in done:
+            s.rect(x + col*edge*cell, y + row*edge*cell, edge*cell, edge*cell, color, "", opacity=.2, radius=0)
+        s.rect(x + here[1]*edge*cell, y + here[0]*edge*cell, edge*cell, edge*cell, color, "", opacity=.75, radius=0)
+        grid = "".join(f"M{x + r*cell} {y}v{wide}M{x} {y + r*cell}h{wide}" for r in range(side + 1))
+        s.line(grid, "other", .7, opacity=.35, bottom=y + wide)
+        if c:
+            s.text(x - gap/2, y + wide/2 + 5, "×="[c - 1], bold=True)
+    y = 24 + wide + 16
+    s.text(0, y + 14, "in the cache", "start", bold=True, size=LEAST)
+    x = left
+    for color in ("memory", "memory", "compute"):
+        q = s.rect(x, y, edge*cell, edge*cell, color, color, opacity=.55, radius=0)
+        x = q.right + 8
+    y += 3*cell + 18
+    most, last = tiles(side, 1)[-1], tiles(side, edge)[-1]
+    scale = (W - left - 4)/(most[1] + most[2])
+    s.text(0, y + 14, "numbers moved", "start", bold=True, size=LEAST)
+    a = s.rect(left, y, scale*read, 18, "memory", "", opacity=.75, radius=0)
+    s.rect(a.right, y, scale*written, 18, "compute", "", opacity=.75, radius=0)
+    s.rect(left, y, scale*(last[1] + last[2]), 18, "", "other", line_opacity=.6, dash="3 3", radius=0)
+    s.text(left, y + 36, f"dashed: all {last[1] + last[2]}", "start", soft=True, size=LEAST)
     return s
