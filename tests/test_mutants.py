@@ -2,11 +2,10 @@
 import json
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import mutants
 import pytest
-from mutants import TooLong, limited, module_mutants, trial
+from mutants import TooLong, Trial, limited, module_mutants
 
 
 def test_a_mutant_that_never_ends_is_stopped(monkeypatch):
@@ -16,21 +15,41 @@ def test_a_mutant_that_never_ends_is_stopped(monkeypatch):
     with limited(60):
         pass
 
-    def for_ever(job):
+    def for_ever(self, F, function):
         while True:
             pass
     monkeypatch.setattr(mutants, "SECONDS", 0.1)
-    monkeypatch.setattr(mutants, "_trial", for_ever)
-    assert trial(("message_time", "for ever", 0)) == ("message_time", "for ever", "time", "more than 0.1 s")
+    monkeypatch.setattr(Trial, "killer", for_ever)
+    assert Trial([], {}, ("message_time", "for ever", 0)).run() == ("message_time", "for ever", "time", "more than 0.1 s")
 
 
 def test_a_chapter_runs_as_a_notebook_does(tmp_path, monkeypatch):
     (tmp_path/"chapters").mkdir()
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
-    for source, noticed in ("display(1, 2)", None), ("x = 1\nassert x == 2", ("witness or number", "assert x == 2")):
-        (tmp_path/"chapters"/"1.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": [source]}]}))
-        assert mutants.chapter_kills(SimpleNamespace(chapter="1")) == noticed
+    for source, found in ("display(1, 2)", None), ("x = 1\nassert x == 2", ("witness or number", "assert x == 2")):
+        assert mutants.noticed([source]) == found
+
+
+BEFORE = "from capacity import message_time as T, optimal_segments as k\ncount = count + 1 if 'count' in globals() else 1"
+
+
+def test_mutants_are_tried_by_the_cells_from_the_first_that_uses_the_formula(tmp_path, monkeypatch):
+    """What stands before runs once; what a cell asserts afterwards notices, and what it does not assert survives."""
+    (tmp_path/"chapters").mkdir()
+    cells = [BEFORE, "assert T(1, 2, 1) == 3", "assert count == 1", "k(1, 3, 1, 1)"]
+    notebook = {"cells": [{"cell_type": "code", "source": [source]} for source in cells]}
+    (tmp_path/"chapters"/"1.ipynb").write_text(json.dumps(notebook))
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    first, complaint = mutants.alone(mutants.first_uses, cells, {"message_time", "optimal_segments", "training_cost"})
+    assert first == {"message_time": 1, "optimal_segments": 3} and complaint is None
+    jobs = [(name, text, i) for name in first for i, (text, _) in enumerate(mutants.mutants(mutants.REGISTRY[name]))]
+    killers = {(name, text): killer for name, text, killer, _ in mutants.chapter_trials("1", jobs)}
+    assert len(killers) == len({job[:2] for job in jobs})
+    assert killers["message_time", "all of it, twice"] == "witness or number"
+    assert killers["optimal_segments", "all of it, twice"] == "SURVIVED"
+    assert "SURVIVED" not in {killer for (name, _), killer in killers.items() if name == "message_time"}
 
 
 def test_mutants_of_a_module_are_sentences_of_its_code():

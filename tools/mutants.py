@@ -4,8 +4,9 @@
     python tools/mutants.py [-j 2] --modules step layout transformer
 
 A mutant of a formula doubles the result, changes one constant, one sign, one operator, drops one term, or swaps max with
-min.  Three killers are tried in turn: the unit and trace check (Formula.check), then every assert of the chapter that derives the formula,
-run from its first cell with the mutant in the formula's place.  A survivor is excused only if sympy shows that it
+min.  Two killers are tried in turn: the unit and trace check (Formula.check), then every assert of the chapter that derives the
+formula, run with the mutant in the formula's place.  The cells before the first one that works the formula out, by itself or
+inside of another, cannot notice: they run once for all mutants.  A survivor is excused only if sympy shows that it
 equals the original.  A mutant of a module changes one constant, sign, operator, comparison, connective or function outside of
 docstrings and messages; it is tried by the tests in TESTS, or TESTS_OF it.  A mutant that makes its check
 run longer than SECONDS is noticed.  Exits 1 if a survivor is left.
@@ -14,9 +15,11 @@ import argparse
 import ast
 import contextlib
 import copy
+import functools
 import importlib
 import inspect
 import io
+import itertools
 import json
 import multiprocessing
 import os
@@ -25,7 +28,8 @@ import sys
 import textwrap
 import traceback
 import types
-from collections import Counter
+from collections import Counter, defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +44,8 @@ import capacity.formulas
 from capacity.grammar import REGISTRY
 
 matplotlib.use("Agg")                           # not by the environment: kernels that a test starts would inherit it
+FORK = multiprocessing.get_context("fork")
+CURRENT = None                                   # the Trial that runs next
 SECONDS = 60
 TESTS = ["tests/test_estimate.py", "tests/test_specs.py"]
 TESTS_OF = {"footprint": ["tests/test_footprint.py"], "huggingface": ["tests/test_own.py"], "launch": ["tests/test_launch.py"],
@@ -159,18 +165,27 @@ class Put(ast.NodeTransformer):
         return self.new if node is self.old else super().generic_visit(node)
 
 
-def chapter_kills(F):
-    """The assert, or error, with which the chapter notices; None if it runs to its end."""
-    cells = json.loads((ROOT/"chapters"/f"{F.chapter}.ipynb").read_text())["cells"]
-    scope = {"__name__": "__main__", "display": print}            # a notebook has it
+def code_of(chapter):
+    """The sources of a chapter's code cells."""
+    cells = json.loads((ROOT/"chapters"/f"{chapter}.ipynb").read_text())["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def execute(source, scope):
+    """Run one cell in silence, from the folder of the chapters."""
+    scope.setdefault("__name__", "__main__")
+    scope.setdefault("display", print)                            # a notebook has it
     os.chdir(ROOT/"chapters")
-    for cell in cells:
-        source = "".join(cell["source"])
-        if cell["cell_type"] != "code":
-            continue
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(source, "cell", "exec"), scope)
+
+
+def noticed(sources, scope=None):
+    """The assert, or error, with which cells notice; None if they run to their end."""
+    scope = {} if scope is None else scope
+    for source in sources:
         try:
-            with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(source, "cell", "exec"), scope)
+            execute(source, scope)
         except AssertionError:
             line = next(f.lineno for f in reversed(traceback.extract_tb(sys.exc_info()[2])) if f.filename == "cell")
             return "derivation" if "sp." in source else "witness or number", source.splitlines()[line - 1].strip()
@@ -179,6 +194,51 @@ def chapter_kills(F):
         except Exception as error:
             return "error", f"{type(error).__name__}: {error}"
     return None
+
+
+def first_uses(sources, names):
+    """{name: index of the first cell that works this formula out}, and what the cells notice with the formulas as they are."""
+    first, now = {}, [0]
+
+    def watched(F):
+        function = F.function
+
+        @functools.wraps(function)
+        def seen(*args, **kwargs):
+            first.setdefault(F.__name__, now[0])
+            return function(*args, **kwargs)
+        return seen
+
+    for name in names:
+        REGISTRY[name].function = watched(REGISTRY[name])
+        vars(REGISTRY[name]).pop("expr", None)
+    scope = {}
+    for now[0], source in enumerate(sources):
+        if complaint := noticed([source], scope):
+            return first, complaint
+    return first, None
+
+
+def alone(function, *args):
+    """The function's answer, worked out in a copy of this process that then ends."""
+    with FORK.Pool(1) as pool:
+        return pool.apply(function, args)
+
+
+def chapter_trials(chapter, jobs):
+    """The answers of `trial` for the mutants of a chapter's formulas, in the order of the cells that use these."""
+    sources = code_of(chapter)
+    first, complaint = alone(first_uses, sources, {name for name, *_ in jobs})
+    if complaint:
+        return [(chapter, "as it is", "SURVIVED", f"fails before any mutant: {complaint}")]
+    scope, answers = {}, []
+    for i in range(len(sources) + 1):
+        for job in jobs:
+            if first.get(job[0], len(sources)) == i:
+                answers.append(Trial(sources[i:], scope, job).answer())
+        if i <= max((k for k in first.values()), default=-1):
+            execute(sources[i], scope)
+    return answers
 
 
 class TooLong(BaseException):
@@ -199,33 +259,45 @@ def limited(seconds):
         signal.signal(signal.SIGPROF, before)
 
 
-def trial(job):
-    """(formula, mutant, killer, detail) for one mutant; the formula is broken in this process only."""
-    try:
-        with limited(SECONDS):
-            return _trial(job)
-    except TooLong as late:
-        return *job[:2], "time", str(late)
+class Trial:
+    """One mutant, (name, what it says, its place among the formula's mutants), and the cells that are to notice it."""
+
+    def __init__(self, sources, scope, job):
+        self.sources, self.scope, self.job = sources, scope, job
+
+    def answer(self):
+        """(formula, what the mutant says, killer, detail); the formula is broken in another process only."""
+        global CURRENT
+        CURRENT = self                            # a scope cannot be pickled; a fork has it
+        return alone(_current)
+
+    def run(self):
+        """The same in this process, which it breaks."""
+        name, text, i = self.job
+        try:
+            with limited(SECONDS):
+                return name, text, *self.killer(REGISTRY[name], [function for _, function in mutants(REGISTRY[name])][i])
+        except TooLong as late:
+            return name, text, "time", str(late)
+
+    def killer(self, F, function):
+        original = F.expr
+        F.function = function
+        F.constants = {k: p.default for k, p in inspect.signature(function).parameters.items() if k in F.constants}
+        vars(F).pop("expr", None)
+        try:
+            F.check()
+        except TooLong:
+            raise
+        except Exception as error:
+            return "units and trace", str(error)
+        if F.expr == original or sp.simplify(F.expr - original) == 0:
+            return "equivalent", "sympy: mutant - original = 0"
+        return noticed(self.sources, self.scope) or ("SURVIVED", "")
 
 
-def _trial(job):
-    name, text, i = job
-    F = REGISTRY[name]
-    original = F.expr
-    function = [function for _, function in mutants(F)][i]
-    F.function = function
-    F.constants = {k: p.default for k, p in inspect.signature(function).parameters.items() if k in F.constants}
-    vars(F).pop("expr", None)
-    try:
-        F.check()
-    except TooLong:
-        raise
-    except Exception as error:
-        return name, text, "units and trace", str(error)
-    if F.expr == original or sp.simplify(F.expr - original) == 0:
-        return name, text, "equivalent", "sympy: mutant - original = 0"
-    killed = chapter_kills(F)
-    return name, text, *(killed or ("SURVIVED", ""))
+def _current():
+    return CURRENT.run()
 
 
 def put_in_place(old, new):
@@ -292,27 +364,26 @@ def main():
         tests = sorted({test for name in options.modules for test in TESTS_OF.get(name, TESTS)})
         if tests_of(tests):
             sys.exit(f"{' '.join(tests)} fail with the modules as they are")
-        sys.exit(report(options.j, module_trial, jobs))
+        with FORK.Pool(options.j, maxtasksperchild=1) as pool:
+            sys.exit(report(pool.imap(module_trial, jobs), len(jobs)))
     for name in ("explore", "stepper", "explore_schedules", "figure", "drawing", "scenes"):                # they notice nothing
         setattr(capacity, name, lambda *args, **kwargs: None)
-    jobs = [(name, text, i) for name in options.names or sorted(REGISTRY)      # two places may read alike
-            for i, (text, _) in enumerate(mutants(REGISTRY[name]))]
-    one_of_each = {REGISTRY[name].chapter: REGISTRY[name] for name, *_ in jobs}
-    with multiprocessing.get_context("fork").Pool(options.j, maxtasksperchild=1) as pool:
-        for chapter, complaint in zip(one_of_each, pool.map(chapter_kills, one_of_each.values(), 1)):
-            if complaint:
-                sys.exit(f"{chapter} fails with the formulas as they are: {complaint}")
-    sys.exit(report(options.j, trial, jobs))
+    jobs = defaultdict(list)
+    for name in options.names or sorted(REGISTRY):
+        for i, (text, _) in enumerate(mutants(REGISTRY[name])):                # two places may read alike
+            jobs[REGISTRY[name].chapter].append((name, text, i))
+    with ProcessPoolExecutor(options.j, mp_context=FORK) as pool:
+        answers = itertools.chain.from_iterable(pool.map(chapter_trials, jobs, jobs.values()))
+        sys.exit(report(answers, sum(map(len, jobs.values()))))
 
 
-def report(workers, trial, jobs):
-    """Print what noticed each mutant, and whether one survived."""
+def report(answers, count):
+    """Print what noticed each of `count` mutants, and whether one survived."""
     killers = Counter()
-    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=1) as pool:
-        for name, text, killer, detail in pool.imap(trial, jobs):
-            killers[killer] += 1
-            print(f"{killer:18s} {name}: {text}" + (f"    [{detail[:90]}]" if killer != "units and trace" else ""), flush=True)
-    print("\n" + ", ".join(f"{count} {killer}" for killer, count in killers.most_common()), f"of {len(jobs)} mutants")
+    for name, text, killer, detail in answers:
+        killers[killer] += 1
+        print(f"{killer:18s} {name}: {text}" + (f"    [{detail[:90]}]" if killer != "units and trace" else ""), flush=True)
+    print("\n" + ", ".join(f"{n} {killer}" for killer, n in killers.most_common()), f"of {count} mutants")
     return bool(killers["SURVIVED"])
 
 

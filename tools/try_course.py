@@ -12,11 +12,13 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import warm
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 from nbgrader.validator import Validator
 from traitlets.config.loader import PyFileConfigLoader
 
+warm.install()
 warnings.filterwarnings("ignore", "Object of type")        # of nbgrader's database
 MOST = 0.05                     # of the points, to those who answer wrongly
 RIGHT, BLANK, WRONG = STUDENTS = "key", "blank", "wrong"
