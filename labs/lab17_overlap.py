@@ -15,8 +15,8 @@ the law of pieces and the simulated streams say how long one to twelve buckets t
 recorded: each span within 10 %, what is exposed within 10 % of the span, the best number of buckets within a factor of
 two. On Linux a wire of known rate is a loopback of its own, and disturbs nobody:
 
-    unshare -rn sh -c 'ip link set lo up && tc qdisc add dev lo root tbf rate 1600mbit burst 64kb limit 64mb && torchrun
-        --master-addr 127.0.0.1 --master-port 29500 --nproc-per-node=4 labs/lab17_overlap.py --asleep asleep.json'
+    unshare -rn sh -c 'ip link set lo mtu 9000 up && tc qdisc add dev lo root tbf rate 1600mbit burst 128kb limit 64mb &&
+        torchrun --master-addr 127.0.0.1 --master-port 29500 --nproc-per-node=4 labs/lab17_overlap.py --asleep asleep.json'
 
 Before you look (chapter 31): 12 layers of 512 times 512 weights and 512 biases in fp32, DDP with buckets of 1 MiB. How many
 all-reduces does a backward pass call?
@@ -177,7 +177,7 @@ def asleep(comm, nap, turns, path):
 
     model, x = nn.Sequential(*[Layer() for _ in range(LAYERS)]), torch.zeros(1, requires_grad=True)
     whole, part = alone(1), alone(LAYERS)
-    call = (LAYERS*part - whole)/(LAYERS - 1)                 # whole = call + bytes, part = call + bytes/LAYERS
+    call = max(0, (LAYERS*part - whole)/(LAYERS - 1))         # whole = call + bytes, part = call + bytes/LAYERS
     wire, work, rows = whole - call, LAYERS*nap, []
     for k in (1, 2, 3, 4, 6, 12):
         net = DDP(model, bucket_cap_mb=4*NUMBERS*(LAYERS/k - .5)/MEGABYTE)
