@@ -159,11 +159,15 @@ from .formulas.inference import experts_touched as experts_touched
 from .formulas.inference import half_ceiling_batch as half_ceiling_batch
 from .formulas.inference import kv_token_bytes as kv_token_bytes
 from .formulas.inference import memory_clock as memory_clock
+from .formulas.inference import owner_ranks as owner_ranks
+from .formulas.inference import owner_tokens as owner_tokens
 from .formulas.inference import page_waste as page_waste
 from .formulas.inference import prefill_servers as prefill_servers
 from .formulas.inference import refilled_steps as refilled_steps
 from .formulas.inference import speculative_speedup as speculative_speedup
 from .formulas.inference import speculative_tokens as speculative_tokens
+from .formulas.inference import stationary_bytes as stationary_bytes
+from .formulas.inference import stationary_width_ranks as stationary_width_ranks
 from .formulas.io import decoded_bandwidth as decoded_bandwidth
 from .formulas.io import io_intensity as io_intensity
 from .formulas.io import prefetch_batch_time as prefetch_batch_time

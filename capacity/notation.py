@@ -368,6 +368,10 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     draft=("K", "tokens drafted in a round"),
     draft_cost=("c", "time of a draft's step over that of a plain step"),
     verify_cost=("v", "time of a verification over that of a plain step"),
+    width_ranks=("X", "ranks that share the width of the residual stream, where others share the inner width"),
+    attention_params=(r"\Psi_{\mathrm{a}}", "parameters of a layer's attention"),
+    there=(r"b_{\mathrm{t}}", "bytes of a number on its way to an expert"),
+    back=(r"b_{\mathrm{r}}", "bytes of a number on its way back"),
     # where the time of a step went
     arithmetic=(r"T_{\mathrm{a}}", "time of a step in which a device computes"),
     kernel_rate=("u", "share of peak at which a device computes while it computes"),

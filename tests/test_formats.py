@@ -329,3 +329,17 @@ def test_a_scale_that_doubles_after_n_clean_steps_skips_one_of_n_plus_one(N):
             scale, clean = 2*scale, 0
         skipped += over
     assert skipped/steps == pytest.approx(1/(N + 1), rel=.1)
+
+
+@each
+def test_looking_up_is_searching(f):
+    """On turns, right beside them, on marks, far away and at random: the mark that a search among all turns finds."""
+    rng, turns = np.random.default_rng(3), formats.turns(f)
+    x = np.concatenate([turns, np.nextafter(turns, 0), np.nextafter(turns, np.inf), formats.marks(f), [0, 5e-324, 1e308, np.inf],
+                        rng.normal(size=20_000)*2.0**rng.integers(-160, 140, 20_000)])
+    x = np.concatenate([x, -x])
+    for over in ("infinity", "last"):
+        want = np.copysign(formats.reached(f, over)[np.searchsorted(turns, np.abs(x))], x)
+        got = nearest(x, f, over)
+        assert np.array_equal(got, want) and np.array_equal(np.signbit(got), np.signbit(want))
+    assert np.isnan(nearest(np.nan, f)) and nearest(1.0, f).shape == ()

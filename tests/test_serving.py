@@ -4,11 +4,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from capacity import (accelerator, decode_ceiling, decode_context_limit, decode_step_time, decode_tp_optimum, experts_touched,
-                      half_ceiling_batch, kv_token_bytes, memory_clock, model, page_waste, prefill_servers, refilled_steps,
-                      speculative_speedup, speculative_tokens)
-from capacity.witness import decoder, serving
+from capacity import (accelerator, decode_ceiling, decode_context_limit, decode_step_time, decode_tp_optimum, dispatch_bytes,
+                      experts_touched, half_ceiling_batch, kv_token_bytes, memory_clock, model, owner_ranks, owner_tokens, page_waste,
+                      prefill_servers, refilled_steps, speculative_speedup, speculative_tokens, stationary_bytes,
+                      stationary_width_ranks)
+from capacity.witness import attention, decoder, decoding, serving
 from capacity.witness.serving import Full, Pages, Request, Row
+from capacity.witness.spmd import run
 
 SHAPES = [dict(), dict(layers=3, heads=6, kv_heads=3, head=2), dict(heads=4, kv_heads=1), dict(heads=2, kv_heads=2, layers=1)]
 
@@ -247,3 +249,61 @@ def test_llama_3_70b_in_numbers():
     assert fit == 188 and round(fit/step/8) == 1095
     assert round(2*llm.params/q) == 430_626
     assert round(llm.params/llm.layers/llm.hidden) == 107_656
+
+
+# ---- cuts of a layer that writes
+@pytest.mark.parametrize("gates", [1, 2])
+@pytest.mark.parametrize("ranks, width_ranks", [(1, 1), (6, 1), (6, 2), (6, 3), (6, 6), (12, 3)])
+def test_a_grid_gives_the_layer_of_one_device_and_sends_what_is_counted(gates, ranks, width_ranks):
+    rng = np.random.default_rng(ranks)
+    x, down = rng.normal(size=(2, 12)), rng.normal(size=(24, 12))
+    ups = [rng.normal(size=(12, 24)) for _ in range(gates)]
+    went = run(decoding.stationary, decoding.cut(x, ups, down, ranks, width_ranks), width_ranks)
+    assert np.allclose(np.concatenate(went.results, 1), decoding.feed(x, ups, down))
+    assert set(went.sent()) == {stationary_bytes(2, 12, 24, gates + 1, ranks, width_ranks, 8)}
+    assert went.rounds == 2*(ranks//width_ranks - 1) + (gates + 1)*(width_ranks - 1)
+
+
+def test_the_best_grid_by_trying_all():
+    """The real number lies between the two neighbours of the best divisor; twice as many ranks each way are worse."""
+    for ranks in (12, 60, 360, 720):
+        cost = {x: stationary_bytes(5, 24, 96, 2, ranks, x, 2) for x in range(1, ranks + 1) if ranks % x == 0}
+        best, star = min(cost, key=cost.get), stationary_width_ranks(24, 96, 2, ranks)
+        order = sorted(cost)
+        near = order[max(0, order.index(best) - 1)], order[min(len(order) - 1, order.index(best) + 1)]
+        assert near[0] <= star <= near[1]
+        better = [x for x in order[1:] if cost[x] < cost[1]*(1 - 1e-12)]
+        assert better == [x for x in order[1:] if x < round(star**2, 9)]
+    assert stationary_width_ranks(24, 96, 2, 16) == 2 and stationary_bytes(1, 24, 96, 2, 8, 2, 1) == stationary_bytes(
+        1, 24, 96, 2, 8, 1, 1)                               # a first tie, at four times two
+
+
+def layer(rng, sequences, heads=4, width=8, experts=8, per_rank=1, ranks=4):
+    """Sequences of different lengths, and so many experts on each rank for every row."""
+    block = experts//ranks
+    chosen = np.array([[r*block + e for r in range(ranks) for e in rng.choice(block, per_rank, replace=False)]
+                       for _ in range(sequences)])
+    return decoding.Layer([attention.latents(1, 3 + b, heads=heads, seed=b) for b in range(sequences)],
+                          rng.normal(size=(heads, 4, width)), rng.normal(size=(experts, width, width)), chosen)
+
+
+@pytest.mark.parametrize("ranks, per_rank", [(2, 1), (2, 3), (4, 1), (4, 2)])
+def test_heads_shared_out_or_sequences_owned(ranks, per_rank):
+    made = layer(np.random.default_rng(ranks), 8, per_rank=per_rank, ranks=ranks)
+    want, cached = decoding.whole(made), sum(3 + b for b in range(8))*(6 + 2)
+    heads, owner = run(decoding.by_heads, [made]*ranks), run(decoding.by_owner, [made]*ranks)
+    assert all(np.allclose(rows, want) for rows, _ in heads.results)
+    assert np.allclose(np.concatenate([rows for rows, _ in owner.results]), want)
+    assert {held for _, held in heads.results} == {cached} and sum(held for _, held in owner.results) == cached
+    k = per_rank*ranks
+    assert set(heads.sent()) == {4*(ranks - 1)*8*8*8//ranks}
+    assert set(owner.sent()) == {2*dispatch_bytes(8/ranks, k, 8, 8, ranks)}
+    assert np.sign(heads.sent()[0] - owner.sent()[0]) == np.sign(ranks - owner_ranks(k, 8, 8, 8))
+
+
+def test_owning_pays_from_so_many_tokens_on_whatever_the_ranks():
+    tokens = owner_tokens(1000, 2, 10, 4)
+    for ranks in (2, 3, 64):
+        for more in (.9, 1.1):
+            heads, owner = 1000*2/ranks + more*tokens*40, 1000*2 + more*tokens*40/ranks
+            assert (owner < heads) == (more > 1)

@@ -94,3 +94,36 @@ def speculative_speedup(acceptance: Share, draft: Count, draft_cost: Ratio, veri
 def experts_touched(experts: Count, visit: Share, decoded: Count) -> Ratio:
     """Different experts that so many tokens visit on average, if each visits each with the same probability."""
     return experts*(1 - (1 - visit)**decoded)
+
+
+# more devices
+@formula(chapter="31b-inference-inner-loop", source="pope2023")
+def stationary_bytes(decoded: Count, hidden: Count, ffn: Count, matrices: Count, tp: Count, width_ranks: Count,
+                     element_bytes: Bytes) -> Bytes:
+    """Bytes that each rank sends in a feed-forward layer whose weights stay on a grid of ranks, in rings.
+
+    One of width_ranks is the cut of tensor parallelism with the sequence divided between its layers.  `decoded` rows are
+    multiplied at a time.
+    """
+    return decoded*element_bytes*(2*hidden*(tp/width_ranks - 1) + matrices*ffn*(width_ranks - 1))/tp
+
+
+@formula(chapter="31b-inference-inner-loop", source="derived")
+def stationary_width_ranks(hidden: Count, ffn: Count, matrices: Count, tp: Count) -> Ratio:
+    """Ranks along the width for which `stationary_bytes` is least, as a real number; up to its square two sides beat one."""
+    return sqrt(2*tp*hidden/(matrices*ffn))
+
+
+@formula(chapter="31b-inference-inner-loop", source="derived")
+def owner_tokens(attention_params: Count, weight: Bytes, latent_cache: Ratio, element_bytes: Bytes) -> Ratio:
+    """Tokens in all caches of a group beyond which ranks with sequences of their own keep and read fewer bytes.
+
+    Each then has all weights of the attention; else heads share these out, and each rank has every latent.
+    """
+    return attention_params*weight/(latent_cache*element_bytes)
+
+
+@formula(chapter="31b-inference-inner-loop", source="derived")
+def owner_ranks(active: Count, there: Bytes, back: Bytes, element_bytes: Bytes) -> Ratio:
+    """Ranks beyond which sending rows to their experts and back takes fewer bytes than two ring all-reduces of all rows."""
+    return active*(there + back)/(4*element_bytes)

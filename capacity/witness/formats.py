@@ -83,6 +83,17 @@ def turns(f):
 
 
 @lru_cache(None)
+def below(f):
+    """How many turns lie below a size, looked up by the bits of its float64 that decide it.
+
+    They are its exponent, one bit more behind the point than f has, and whether a further bit is set: a turn lies on a
+    size without further bits or next to it.
+    """
+    low = (np.arange((2047 << f.mantissa + 1) + 1) << 51 - f.mantissa).view(float)      # the last is infinity
+    return np.searchsorted(turns(f), np.stack([low, np.nextafter(low, np.inf)], 1)).ravel()
+
+
+@lru_cache(None)
 def reached(f, over):
     """The marks and what comes behind the last one: infinity where f has one and over allows it, else the last again."""
     if over not in ("infinity", "last"):
@@ -97,8 +108,9 @@ def nearest(x, f, over="infinity"):
     Formats without an infinity stop at their last mark either way.
     """
     x = np.asarray(x, float)
-    y = np.copysign(reached(f, over)[np.searchsorted(turns(f), np.abs(x))], x)
-    return np.where(x == x, y, np.nan)
+    bits, rest = np.fmin(np.abs(x), np.inf).view(np.int64), 51 - f.mantissa
+    at = below(f)[2*(bits >> rest) + (bits & (1 << rest) - 1 > 0)]
+    return np.where(x == x, np.copysign(reached(f, over)[at], x), np.nan)
 
 
 def at_random(x, f, rng):
