@@ -125,6 +125,17 @@ def test_nothing_of_the_screen_is_printed(book):
     assert not re.search("^References$", text, re.M)         # what is cited stands in the bibliography
 
 
+def test_an_explorer_stays_on_one_page_with_its_setting_and_what_it_says(book):
+    with built.opened() as site:
+        page = site.context.new_page()
+        page.goto(f"{site.address}{NAMES[1]}.html")
+        told = page.evaluate("""() => [...document.querySelectorAll("figure.cx-explore")].map((e) =>
+            [...e.querySelectorAll(":scope > figcaption, .cx-controls > label, .cx-controls > output, .cx-read > p")].map((p) => p.textContent))""")
+    assert told and all(len(parts) > 3 for parts in told)
+    for parts in told:
+        assert any(all(words(part) in words(text) for part in parts) for text in book[1]), parts
+
+
 def test_the_answers_keep_their_mathematics(book):
     page = next(text for text in book[1] if "and ten is even" in text)
     assert "2L − 1 L = 4" in page                            # a formula is drawn after the text around it
@@ -144,10 +155,16 @@ def test_a_card_of_a_formula_is_open_and_has_no_calculator():
         page = site.context.new_page()
         page.goto(f"{site.address}appendices/formulas.html")
         page.add_style_tag(path=make_pdf.PAPER/"paper.css")
+        page.evaluate("document.querySelector('.bd-article').dataset.kind = 'formulas'")       # as paper.js does
         page.emulate_media(media="print")
         seen = """(s) => [...document.querySelectorAll(s)].filter((e) => e.checkVisibility() && e.getBoundingClientRect().height).length"""
         assert page.evaluate(seen, ".cx-card td:nth-child(3)") == page.locator(".cx-card td:nth-child(3)").count() > 1000
         assert page.evaluate(seen, ".cx-filter, .cx-card input, .cx-card > summary, .cx-screen") == 0
+        astray = page.evaluate("""() => [...document.querySelectorAll("section:has(> .cx-card)")].filter((card) => {
+            const parts = ["h3", "p", ".math", ".cx-card td:nth-child(2)"].map((s) => card.querySelector(s).getBoundingClientRect());
+            return parts.some((part, k) => k && part.top < parts[k - 1].bottom - 1) || parts[0].left !== parts[1].left;
+        }).map((card) => card.id)""")
+        assert not astray                                     # its name, what it says, the mathematics, the letters: one below the other
 
 
 @pytest.mark.skipif(not shutil.which("pdftotext") and not os.environ.get("CI"), reason="the edges of words come from poppler's pdftotext")
