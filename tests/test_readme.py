@@ -51,8 +51,8 @@ def test_commands_print_what_they_claim(line, capsys, tmp_path, monkeypatch):
     """Those that name a file of the reader's read one that this test makes."""
     shape = next(text for text in blocks("questions.md") if "model_from_config(" in text)
     (tmp_path/"config.json").write_text(json.dumps(ast.literal_eval(re.search(r"\{.*?\}", shape, re.S)[0])))
-    (tmp_path/"mine.toml").write_text('[ours]\ndevice = "h100-sxm"\nlevels = [{ devices = 8, link = "nvlink4" }, '
-                                      '{ devices = 64, link = "ndr" }]\n')
+    [cluster] = blocks("questions.md", "toml")
+    (tmp_path/"mine.toml").write_text(cluster)
     (tmp_path/"all_reduce.log").write_text(output(20 + SIZES/1e5, SIZES))
     monkeypatch.chdir(tmp_path)
     command, _, claimed = line.partition("   # ")

@@ -52,6 +52,13 @@
     if (table && table.rows.length <= 12) foot.before(make("div", { class: "cx-values" }, table.cloneNode(true)));
   }
 
+  // ---- what a slider sets stands beside its name
+  for (const label of all(".cx-controls label")) {
+    const pair = make("span", { class: "cx-pair" }), value = label.nextElementSibling;
+    label.before(pair);
+    pair.append(label, value);
+  }
+
   // ---- exercises without their checks
   if (page.startsWith("exercises/")) {
     article.querySelector("h1 + p").replaceChildren("Each exercise waits with a check in ", make("code", {}, `${page}.ipynb`), ".");
