@@ -9,7 +9,8 @@ The prediction is `capacity.memory` for state and a table of arrays, below, for 
 
 Bands, fixed before the first run: sharded parameters, gradients and Adam's state to 0.1 %, what layers and head keep at the
 turn to 1 %, the peak to 5 %. The bare union missed them: what PyTorch keeps besides was listed after a first count, and is named
-at the end.
+at the end. And what weights and gradients travel in, watched at every allocation with the embedding, and norm and head, as units
+of their own: 1 %, fixed when 1B had been seen and 8B had not.
 
 Before you look (chapter 19): Llama 3 8B, fused kernels, FSDP over eight ranks, 8192 tokens a rank, Adam, gradients and states in
 fp32. How many gigabytes (1e9 bytes) is the peak of a rank?
@@ -39,7 +40,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 import asking
 from asking import answer, broken
-from capacity import Layout, activation_table, Transformer, cluster, memory, model
+from capacity import Layout, activation_table, Transformer, cluster, gathered_bytes, memory, model, traffic_buffer_bytes
 
 RANKS, TOKENS = 8, 8192
 SMALL = Transformer(name="1B", layers=16, hidden=2048, heads=32, kv_heads=8, head_dim=64, ffn=8192, vocab=128256, source="derived")
@@ -163,6 +164,16 @@ def predicted_layer(m, way):
     return 2*H + 2*(Ha + 2*Hkv) + 2*Ha + 4*a + 2*H + 4*Hf + 2*H      # input, products' results, attention's two
 
 
+def travelling(m):
+    """Bytes of what travels on a rank, {what: bytes}: greatest of its kind in the step, in a layer's backward pass, at the peak."""
+    block, end = m.attention_matmul + m.ffn_matmul + 2*m.hidden, m.vocab*m.hidden
+    return {"whole weights": 2*end,
+            "a gather's buffer": 2*(end + block),        # forward it stays until the next gather has its own
+            "a scatter's buffer": 4*end,
+            "in a layer's backward pass": gathered_bytes(block, block, 2, 2, units=1) + traffic_buffer_bytes(block, block, 0, 0, 4),
+            "at the peak": 2*end}
+
+
 def predicted(m, way):
     """(bytes that layers and head keep at the turn, bytes on a rank at the peak): the equation, term by term."""
     H, V = m.hidden, m.vocab
@@ -174,14 +185,46 @@ def predicted(m, way):
     return turn, (4 + 8)*m.params/RANKS + turn + ends + block + loss
 
 
-def fake_step(m, way):
-    """Bytes by kind on rank 0 of eight, {"turn": ..., "end": ..., "peak": ...}, in one step after Adam's state was made."""
+class Watch(FSDPMemTracker):
+    """The tracker, asked after each of its updates: the most of each kind of bytes that travel, and of their sum."""
+    KINDS = {"Unsharded Param": "whole weights", "Unsharded Grad": "whole gradients", "All Gather": "a gather's buffer",
+             "Reduce Scatter": "a scatter's buffer"}
+    watched, highest = False, 0
+
+    def __init__(self, net, adam):
+        super().__init__(net, adam)
+        self.most = dict.fromkeys([*self.KINDS.values(), "in a layer's backward pass", "at the peak", "ever, together"], 0)
+
+    def _update_snap(self, *args, **kwargs):
+        super()._update_snap(*args, **kwargs)
+        now = {str(getattr(kind, "value", kind)): n for kind, n in self._curr_mem_snap.get(torch.device("cpu"), {}).items()}
+        bytes_of = {what: now.get(kind, 0) for kind, what in self.KINDS.items()}
+        together = sum(bytes_of.values())
+        bytes_of["ever, together"] = together
+        if self.watched:
+            bytes_of["in a layer's backward pass"] = together
+        for what, n in bytes_of.items():
+            self.most[what] = max(self.most[what], n)
+        if now.get("Total", 0) > self.highest:
+            self.highest, self.most["at the peak"] = now["Total"], together
+
+    def watch(self, on):
+        self.watched = on
+
+
+def fake_step(m, way, apart=False):
+    """Bytes by kind on rank 0 of eight, {"turn": ..., "end": ..., "peak": ...}, in one step after Adam's state was made.
+
+    apart: the ends of the model are units of their own, and {what travels: most bytes} comes along as "most".
+    """
     mesh = init_device_mesh("cpu", (RANKS,))
     with FakeTensorMode(allow_non_fake_inputs=True):
         net = set_fused(Llama(m, way == "selective"), way == "fused" and not broken())
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-        for block in net.blocks:
-            fully_shard(block, mesh=mesh, mp_policy=policy)
+        for unit in [net.embed, *net.blocks] if apart else net.blocks:
+            fully_shard(unit, mesh=mesh, mp_policy=policy)
+        if apart:
+            fully_shard([net.norm, net.head], mesh=mesh, mp_policy=policy, reshard_after_forward=False)
         fully_shard(net, mesh=mesh, mp_policy=policy)
         adam = torch.optim.AdamW(net.parameters(), foreach=False, fused=False)
         for p in net.parameters():
@@ -190,8 +233,10 @@ def fake_step(m, way):
         adam.zero_grad()
         tokens, targets = (torch.zeros(1, TOKENS, dtype=torch.int64) for _ in range(2))
         rope = tuple(torch.zeros(TOKENS, m.head_dim//2, dtype=torch.bfloat16) for _ in range(2))
-        tracker = FSDPMemTracker(net, adam)
+        tracker = Watch(net, adam)
         tracker.track_inputs((tokens, targets, *rope))
+        for block, on in zip(net.blocks[m.layers//2 - 1:], (False, True)):          # from its output's gradient to its input's
+            block.register_forward_hook(lambda _, given, out, on=on: out.register_hook(lambda _: tracker.watch(on)) and None)
         with tracker:
             loss = net(tokens, targets, rope)
             snaps = {"turn": tracker.get_tracker_snapshot()}
@@ -199,7 +244,7 @@ def fake_step(m, way):
             snaps["end"] = tracker.get_tracker_snapshot()
         snaps["peak"] = tracker.get_tracker_snapshot("peak")
     return {when: {str(getattr(kind, "value", kind)): n for kind, n in snap[torch.device("cpu")].items()}
-            for when, snap in snaps.items()}
+            for when, snap in snaps.items()} | {"most": tracker.most}
 
 
 def check(text, ok):
@@ -230,13 +275,27 @@ def main():
             if way == "eager":
                 check(f"{m.name}, {way}: the bare union, {union/1e9:.3f} GB, is far from what plain modules keep",
                       union < .8*seen["turn"]["Activation"])
+    m = model("llama3-8b")
+    most = fake_step(m, "fused", apart=True)["most"]
+    for what, want in travelling(m).items():
+        within(m, "fused", what, want, most[what], .01)
+    foot = memory(m, cluster("dgx-h100", RANKS), Layout(batch=RANKS, dp=RANKS, zero=3), TOKENS, policy="fsdp", buffers="fsdp")
+    bound = foot.gathered + foot.buffers
+    check(f"{m.name}, fused: what travels is never more than the {bound/1e9:.3f} GB that the equation counts at its peak with "
+          f"buffers=\"fsdp\": {most['ever, together']/1e9:.3f} at most, {most['at the peak']/1e9:.3f} at the peak",
+          most["ever, together"] <= bound)
     print("""
 What the bare equation of chapter 19 does not have, and PyTorch does:
 - The heads' output is kept twice: as attention gives it, and as rows for the product behind it, which is a copy.
 - Plain modules on a CPU keep fp32 copies of a norm's input and result, and silu of the gate: 55 bytes a token and
   unit of width for Llama 3 8B, and not 34.
 - The loss keeps 4 bytes a logit and makes two gradients of 4 more: 12 at the peak, and not 10.
-- FSDP2 keeps embedding, norm and head gathered through the step; gradients are not there yet at the peak.""")
+- FSDP2 keeps embedding, norm and head gathered through the step, if they are no units of their own; gradients are not
+  there yet at the peak.
+And what it has, and PyTorch does not:
+- At the peak, in the loss, nothing travels: the last gather's buffer is gone, the layer before it is cut again, and only
+  the head is whole. Ten bytes a parameter of a layer travel in its backward pass, when logits are gone: its weights and
+  its gradient, 2 and 2, the next layer's weights in the buffer of their gather, 2, the gradient before in 32 bits, 4.""")
     dist.destroy_process_group()
     asking.end()
 

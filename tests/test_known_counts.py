@@ -1,5 +1,6 @@
 """Numbers of chapters 19 to 22 that were worked out by hand, or printed by others, before any page was written: all come out of the package."""
 from dataclasses import replace
+from math import erf, log2, sqrt
 
 import pytest
 
@@ -19,6 +20,8 @@ COUNTS = {"GPT-3": (GPT3.params, 174_604_259_328), "Llama 2 7B": (model("llama2-
     "Llama 3 8B": (M8.params, 8_030_261_248), "Llama 3 70B": (M70.params, 70_553_706_496),
     "Llama 3 405B": (M405.params, 405_853_388_800), "DeepSeek-V3": (V3.params, 671_026_419_200),
     "DeepSeek-V3, active": (V3.active_params, 37_552_297_472),
+    "DeepSeek-V3, active, without the embedding": (V3.active_params - V3.vocab*V3.hidden, 36_625_618_432),
+    "DeepSeek-V3, one end": (V3.vocab*V3.hidden, 926_679_040),
     "DeepSeek-V3, an expert": (V3.expert_matmul, 44_040_192), "DeepSeek-V3, attention": (V3.attention_matmul + 1536 + 512, 187_107_328),
     "Mixtral 8x7B": (model("mixtral-8x7b").params, 46_702_792_704),
     "Mixtral 8x7B, active": (model("mixtral-8x7b").active_params, 12_879_925_248),
@@ -52,6 +55,10 @@ tokens = 8192
 per_layer = tokens*sum(row.bytes for row in activation_table(M8))
 F, FEW = H100.peak("bf16"), 400e12/H100.peak("bf16")
 
+OLD = 32/GB                                                    # layers of a model of seven billion, in GB
+# one more layer of experts, three norms, and a product that joins two inputs
+SECOND_TOKEN = (V3.attention_matmul + V3.layer_small + 257*V3.expert_matmul + 256*(V3.hidden + 1) + 2*V3.hidden**2 + 3*V3.hidden)
+
 # name: (got, want, largest difference that rounding explains)
 DERIVED = {
     # 19
@@ -65,12 +72,20 @@ DERIVED = {
     "22B, all kept, GiB": (48*(activation_bytes_per_layer(4*2048, 6144, 8) + score_bytes_per_layer(4*2048, 2048, 64, 8))/GiB, 59.25, 0),
     "22B, both methods, GiB": (48*activation_bytes_per_layer(4*2048, 6144, 8, 8)/GiB, 9.5625, 0),
     "gradients of one layer": (2*layer_8b/GB, .436, .0005),
+    "weights of GPT-3's layers, 1e9": (96*(GPT3.attention_matmul + GPT3.ffn_matmul)/1e9, 173.95, .005),
+    "DeepSeek-V3's second prediction, 1e9": (SECOND_TOKEN/1e9, 11.61, .005),
+    "width 4,096, 32 heads and layers, scores kept": (OLD*(activation_bytes_per_layer(2048, 4096) + score_bytes_per_layer(
+        2048, 2048, 32)), 30.6, .05),
+    "the same by outputs alone": (OLD*2*(11*2048*4096 + 32*2048**2), 14.5, .05),
+    "Llama 2 7B, fused, 2,048 tokens": (OLD*2048*sum(row.bytes for row in activation_table(model("llama2-7b"))), 8.6, .05),
     # 20
     **{f"7e9 parameters, ZeRO-{k + 1} on 8": (model_state_bytes(7, 2, 2, 12, *ranks), want, 0) for k, (ranks, want) in enumerate(
         zip([(1, 1, 8), (1, 8, 8), (8, 8, 8)], (38.5, 26.25, 14)))},
     "ZeRO-2 on 8, times less": (16/model_state_bytes(1, 2, 2, 12, 1, 8, 8), 4.267, .0005),
     **{f"{name}, 8 micro-batches": (sharded_egress(1, 10**9, kw, kg, 2, 2), want, 1e-6) for name, kw, kg, want in (
         ("plain", 0, 2, 4), ("ZeRO-1", 1, 1, 4), ("ZeRO-2", 1, 8, 18), ("ZeRO-3", 16, 8, 48))},
+    **{f"{name}, sums in 32 bits": (sharded_egress(1, 10**9, kw, kg, b, 4), want, 1e-6) for name, kw, kg, b, want in (
+        ("plain", 0, 2, 2, 8), ("ZeRO-1", 1, 1, 2, 6), ("ZeRO-3", 2, 1, 2, 8), ("ZeRO-3 with weights in 8", 2, 1, 1, 6))},
     **{f"tokens on {beta:.0f} GB/s": (tokens_to_hide_shards(10**9, F, beta*GB, 2, 2), want, .6) for beta, want in (
         (450, 2199), (50, 19788), (400, 2474))},
     "70B on 64, shards": (fsdp_70b()[0]/GB, 17.6, .05), "70B, two units": (fsdp_70b()[1]/GB, 3.4, .05),
@@ -80,7 +95,14 @@ DERIVED = {
     "a layer hides up to": (max_gather_ranks(layer_8b, tokens, 2, F, 5e-6, 400e9), 505, 1),
     # 21
     **{f"{L} layers by {k}": (recompute_bytes(L, k, 2, a), want, .5) for L, k, a, want in (
-        (32, 1, 34, 98), (80, 2, 34, 148), (80, 1, 34, 194), (96, 1, 114, 306), (126, 3, 31.78, 179), (126, 1, 31.78, 284))},
+        (32, 1, 34, 98), (80, 2, 34, 148), (80, 1, 34, 194), (96, 1, 114, 306),
+        (126, 3, 31.78, 179), (126, 1, 31.78, 284))},
+    **{f"{L} layers by {k}, in whole segments": (recompute_bytes(-(-L//k)*k, k, 2, a), want, 0) for L, k, a, want in (
+        (32, 6, 34, 216), (80, 9, 34, 324), (96, 10, 114, 1160))},
+    "all kept of 32": (32*34, 1088, 0), "forward passes of 80 with one state": (recompute.advances(80, 1)/80, 39.5, 0),
+    **{f"all again over scores again, {name}": ((1 + 1/3)/(1 + selective_overhead(2048, h)), want, .0005) for name, h, want in (
+        ("22B", 6144, 1.310), ("175B", 12288, 1.321), ("530B", 20480, 1.326), ("1T", 25600, 1.328))},
+    "8B without norms' outputs and SwiGLU's product": (per_layer/tokens/M8.hidden - 4 - 2*M8.ffn/M8.hidden, 23.0, .05),
     **{f"{k} layers in a segment": (longer_interval_layers(k, 2, 34), want, 0) for k, want in ((1, 34), (2, 102), (3, 204))},
     "states for two runs of 126": (states_for_two_runs(126), 15, 0),
     **{f"runs of 80 with {s}": (recompute.advances(80, s), want, 0) for s, want in ((12, 146), (6, 204), (5, 236), (1, 3160))},
@@ -108,3 +130,13 @@ DERIVED = {
 def test_derived(name):
     got, want, most = DERIVED[name]
     assert abs(got - want) <= most
+
+
+@pytest.mark.parametrize("scale", [1, .5, .8, 1.2, .02])
+def test_what_a_codec_could_save(scale):
+    """Of normal numbers only exponents repeat. 1.50, 1.19 and 1.20 were said before; the entropy, whatever the scale, gives these."""
+    below = [erf(2.0**k/scale/sqrt(2)) for k in range(-60, 9)]
+    shares = [high - low for low, high in zip(below, below[1:]) if high > low]
+    exponent = -sum(p*log2(p) for p in shares)
+    got = [size/(exponent + other) for size, other in ((16, 8), (16, 11), (32, 24))]
+    assert [round(x, 2) for x in got] == [1.52, 1.18, 1.21]
