@@ -104,6 +104,21 @@ def test_the_parts_are_those_of_the_contents():
     assert all(f'<h3 id="part-{part}">{part} · {title}</h3>' in INDEX for part, title in landing.titles().items())
 
 
+def test_the_picture_of_a_shared_link_has_room_for_its_words(book, tmp_path):
+    """One for the book and one for each chapter; nothing of them sticks out of the sheet or of its half."""
+    (tmp_path/"sheet.html").write_text(landing.sheet(), encoding="utf-8")
+    page = book.context.new_page()
+    page.goto((tmp_path/"sheet.html").as_uri())
+    page.evaluate("document.fonts.ready")
+    cards = page.evaluate("""[...document.querySelectorAll('section')].map(s => { const box = s.getBoundingClientRect(), said = [...s.children].map(e => e.getBoundingClientRect());
+        return [s.id, box.width, box.height, Math.max(...said.map(b => b.bottom - box.top)), Math.max(...said.slice(0, 3).map(b => b.right)), said[3].left, said[3].width]; })""")
+    faces = page.evaluate("[...document.fonts].map(f => f.status)")
+    page.close()
+    assert faces == ["loaded", "loaded"] and [c[0] for c in cards] == ["book", *reading.stems().values()]
+    for name, *size, lowest, right, left, wide in cards:
+        assert (size, lowest <= 610, right < left, wide > 400) == ([*publish.SHARED], True, True, True), name
+
+
 # ---- the findings, read a second time out of what the chapters saved
 def rows(chapter, begins):
     return [re.findall(r"([\d.]+) s\b", line) for line in landing.said(chapter).split("\n") if re.match(begins, line)]

@@ -16,6 +16,7 @@ import landing
 import layers
 import letters
 import make_plan
+import publish
 import reading
 import toolkit
 from docutils import nodes
@@ -119,9 +120,25 @@ def under_title(cells, statements, minutes):
     first["source"] = f"{title}\n\n:::{{container}} cx-under\n" + "\n\n".join(lines) + f"\n:::\n{rest}"
 
 
+def under_exercises(cells, stem, address):
+    """The way to the chapter's quick questions, and how to run the page, below its first words."""
+    made = "".join(landing.made(stem.partition("-")[0].lstrip("0")))
+    asked = re.search(r'class="cx-question" id="([\w-]+-1)"', made)[1]
+    wheel = "from this site" if address else f'from <a href="../{publish.wheel_name()}" download>the wheel</a>, if you save that beside it'
+    cells[0]["source"] = "".join(cells[0]["source"]) + (
+        f'\n\n<p class="cx-screen">Warm up with the <a href="../chapters/{stem}.html#{asked}">three quick questions</a> of the chapter, '
+        "and run these in JupyterLab: in a clone of the book <code>make study</code> opens it, or the arrow at the top of this page "
+        f"gives you the notebook, whose second cell installs the package <code>capacity</code> {wheel}.</p>\n")
+
+
 def read(app, docname, source):
-    if str(app.env.doc2path(docname)).endswith(".ipynb"):
-        source[0] = json.dumps(annotate(json.loads(source[0])))
+    if not str(app.env.doc2path(docname)).endswith(".ipynb"):
+        return
+    notebook = annotate(json.loads(source[0]))
+    folder, _, stem = docname.partition("/")
+    if folder == "exercises":
+        under_exercises(notebook["cells"], stem, app.config.book_repository)
+    source[0] = json.dumps(notebook)
 
 
 def role(name, rawtext, text, lineno, inliner, options=None, content=None):
@@ -551,4 +568,5 @@ def setup(app):
     app.connect("html-page-context", side_bar, priority=400)         # before the theme asks for it
     app.connect("html-page-context", page, priority=900)
     app.connect("build-finished", icons)
+    app.connect("build-finished", landing.share)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

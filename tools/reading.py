@@ -170,7 +170,7 @@ def course(every):
 def paths():
     """The ways, in Markdown."""
     def link(c):
-        return f"[{c}](chapters/{stems()[c]}.ipynb \"{title(c)}\")"
+        return f"[{c}\u00a0{SHORT[c]}](chapters/{stems()[c]}.ipynb \"{title(c)}\")"
     rows = [f":::{{div}} cx-way\n**{name}** {hours(chapters, levels):.0f} hours\n\n{says}\n\n{' · '.join(map(link, chapters))}\n:::"
             for name, (chapters, levels, says) in PATHS.items()]
     whole = hours(list(NEEDS), ["easy", "medium", "hard"])
