@@ -39,6 +39,8 @@ def test_a_picture_plays_on_the_first_screen_and_nothing_is_cut(book, size, most
     assert moved and button == "Pause"
     assert page.evaluate("document.querySelector('.cx-stepper .cx-picture').getBoundingClientRect().bottom") < size["height"]
     assert page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") <= [size["width"], most]
+    named = "[...document.querySelectorAll('h1, .navbar-brand, .bd-sidebar-primary a')].filter(e => e.checkVisibility() && e.textContent.trim().startsWith(document.title)).map(e => e.tagName)"
+    assert page.evaluate(named) == ["H1"], "the title stands there once"
     small = [w for w in page.evaluate(WORDS) if w[1] < 8]
     assert not small, "letters of a card's picture that nobody can read"
     assert page.evaluate("typeof window.MathJax?.startup") == "undefined" and page.log.failed == page.log.external == []
@@ -97,6 +99,15 @@ def test_a_question_can_be_read_out_of_its_page(chapter):
     question = landing.question(chapter)
     assert len(question.split()) <= 30 and not re.search(r"[$`{}\[\]*]", question)
     assert not re.search(r"\b(these|those|now)\b|\bthis (?!book)|\bof the [\d,]+\b", question), question
+
+
+def test_a_way_names_its_chapters():
+    """Not by a number alone: nobody on a phone sees a tooltip."""
+    shown = INDEX[INDEX.index('id="three-ways-through"'):INDEX.index('id="the-chapters"')]
+    ways = [(stem, re.sub("<[^>]+>", "", words)) for stem, words in re.findall(r'<a [^>]*href="chapters/([^"]+)\.html"[^>]*>(.*?)</a>', shown)]
+    short = {reading.stems()[c]: f"{c} {name}" for c, name in reading.SHORT.items()}
+    assert len(ways) == sum(len(chapters) for chapters, *_ in reading.PATHS.values())
+    assert [html.unescape(words).replace("\u00a0", " ") for _, words in ways] == [short[stem] for stem, _ in ways]
 
 
 def test_the_parts_are_those_of_the_contents():

@@ -179,7 +179,7 @@ def run(address):
     clone = f"git clone {address} book && cd book\n" if address else ""
     begin = "Clone the repository" if address else "In a clone of the repository"
     away = [c for c in reading.NEEDS if publish.leans(reading.cells("chapters", c))]
-    links = ", ".join(f"[{c}](chapters/{reading.stems()[c]}.ipynb)" for c in away)
+    links = " and ".join(f"[chapter {c}](chapters/{reading.stems()[c]}.ipynb)" for c in away)
     paper = f" On paper? [The whole book as a PDF]({address}/releases/latest)." if address else ""
     first = (f"{begin}{'; ' if address else ', '}two commands make an environment of their own, build this site and open the chapters in "
              "JupyterLab, where you change a number and run on. They need make and Python 3.11 or newer.")
@@ -199,8 +199,8 @@ pip install {site}{wheel}{"" if site else "     # in the folder where you saved 
 ```
 
 Only one chapter? The arrow at its top gives you the notebook. Its second cell installs the package where it is missing, \
-{'from this site' if address else 'from the wheel, if you save that beside it'}. Chapters {links} also read files of the book: \
-run those in a clone.{paper}"""
+{'from this site' if address else 'from the wheel, if you save that beside it'}. \
+Run {links} in a clone: files of the book are read there, too.{paper}"""
 
 
 @functools.cache

@@ -35,6 +35,9 @@ from capacity.pictures.shapes import width
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
 BESIDE = 215                            # pixels of a phone beside the label of a drawing's switches
 ASKED = "how many GPUs do I need", "how many devices", "how long does training take"         # of the planner, by those who search
+# Where the button of the code stands, by what the cell shows: in its box, or beside what has none.
+BUTTON = {"boxed": "cx-explore|cx-stepper|cx-gantt|cx-duty|cx-scenes|cx-ask|cx-decide|cx-quiz", "wide": "cx-gantt",
+          "beside": "cx-table|cx-named|cx-recall|formula-card|text_latex|cx-answer"}
 GLOSSARY = Path(__file__).parent/"appendices/glossary.toml"
 
 
@@ -68,7 +71,9 @@ def annotate(notebook):
             continue
         read = layers.read(source)
         kept = cell["metadata"].get("tags", [])
-        cell["metadata"]["tags"] = [*kept, read.layer, *([read.kind] if read.kind else [])]
+        made = "".join("".join(o.get("data", {}).get("text/html", "")) or "text_latex"*("text/latex" in o.get("data", {})) for o in cell["outputs"])
+        placed = [place for place, names in BUTTON.items() if re.search(rf"\b({names})\b", made)]
+        cell["metadata"]["tags"] = [*kept, read.layer, *([read.kind] if read.kind else []), *(placed if read.layer == "workshop" else [])]
         cell["metadata"]["book"] = {"index": i, **read._asdict()}
         cell["source"] = layers.SOLUTION.sub("", read.code) if read.layer == "argument" else read.code
         for output in cell["outputs"]:
