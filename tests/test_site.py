@@ -287,6 +287,10 @@ def test_the_search_page_quotes_the_text(book):
     assert "Contents" not in said and "\\" not in said and re.search("ring|all-reduce", said, re.I)
     asked = [url for url in page.log.local if re.search(r"/(chapters|exercises|solutions|appendices|labs)/[^/]*\.html", url)]
     assert len(asked) <= shown.count() and sum("searchindex.js" in url for url in page.log.local) == 1
+    page.set_viewport_size({"width": 1280, "height": 3000})               # all ten are seen
+    page.wait_for_function("[...document.querySelectorAll('#search-results .context')].every(p => p.firstChild)", timeout=15_000)
+    inside = page.eval_on_selector_all("#search-results mark", "es => es.map(e => e.previousSibling?.textContent.at(-1) ?? ' ').filter(c => /[\\p{L}\\p{N}]/u.test(c))")
+    assert inside == [], "a word is marked inside another"
     page.get_by_role("button", name="Show the other").click()
     assert shown.count() > 10
     book.visit("search.html?q=xylophone").get_by_text("No page found").wait_for(timeout=5000)

@@ -129,11 +129,11 @@ def under_exercises(cells, stem, address):
     """The way to the chapter's quick questions, and how to run the page, below its first words."""
     made = "".join(landing.made(stem.partition("-")[0].lstrip("0")))
     asked = re.search(r'class="cx-question" id="([\w-]+-1)"', made)[1]
-    wheel = "from this site" if address else f'from <a href="../{publish.wheel_name()}" download>the wheel</a>, if you save that beside it'
+    take = "" if address else f' and <a href="../{publish.wheel_name()}" download>the wheel</a>, saved beside it'
     cells[0]["source"] = "".join(cells[0]["source"]) + (
-        f'\n\n<p class="cx-screen">Warm up with the <a href="../chapters/{stem}.html#{asked}">three quick questions</a> of the chapter, '
-        "and run these in JupyterLab: in a clone of the book <code>make study</code> opens it, or the arrow at the top of this page "
-        f"gives you the notebook, whose second cell installs the package <code>capacity</code> {wheel}.</p>\n")
+        f'\n\n<p class="cx-screen">Warm up with the <a href="../chapters/{stem}.html#{asked}">three quick questions</a> of the chapter. '
+        'The exercises run in JupyterLab: <code class="literal">make study</code> opens it in a clone of the book; or take the notebook, '
+        f'with the arrow at the top of this page{take}: its second cell installs the package <code class="literal">capacity</code>.</p>\n')
 
 
 def read(app, docname, source):
