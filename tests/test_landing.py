@@ -39,8 +39,8 @@ def test_a_picture_plays_on_the_first_screen_and_nothing_is_cut(book, size, most
     assert moved and button == "Pause"
     assert page.evaluate("document.querySelector('.cx-stepper .cx-picture').getBoundingClientRect().bottom") < size["height"]
     assert page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") <= [size["width"], most]
-    named = "[...document.querySelectorAll('h1, .navbar-brand, .bd-sidebar-primary a')].filter(e => e.checkVisibility() && e.textContent.trim().startsWith(document.title)).map(e => e.tagName)"
-    assert page.evaluate(named) == ["H1"], "the title stands there once"
+    named = "[...document.querySelectorAll('h1, .navbar-brand, .bd-sidebar-primary a')].filter(e => e.checkVisibility() && e.textContent.trim().startsWith(title)).map(e => e.tagName)"
+    assert page.evaluate(f"title => {named}", landing.citation()["title"]) == ["H1"], "the title stands there once"
     small = [w for w in page.evaluate(WORDS) if w[1] < 8]
     assert not small, "letters of a card's picture that nobody can read"
     assert page.evaluate("typeof window.MathJax?.startup") == "undefined" and page.log.failed == page.log.external == []

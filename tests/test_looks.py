@@ -1,7 +1,7 @@
 """Looks: rows of cards are full and show their window alone, checks are folded lines, sums break at a plus."""
 import layers
 import pytest
-from built import HTML, opened
+from built import HTML, PHONE, opened
 
 from capacity.formulas import REGISTRY
 
@@ -46,6 +46,22 @@ def test_a_card_shows_nothing_beside_its_window(index):
 def test_the_map_is_open_before_the_cards(index):
     assert index.evaluate("document.querySelector('#map figure').getBoundingClientRect().height") > 300
     assert index.evaluate("document.querySelector('#map').compareDocumentPosition(document.querySelector('.cx-cards'))") == 4
+
+
+def test_a_phone_shows_whose_numbers_it_scrolls_to(book):
+    """In the tables of machines the name stays; what stands below them is no list of dots; and the bar over a page says what is switched there."""
+    page = book.visit("appendices/hardware.html")
+    page.set_viewport_size(PHONE)
+    for box in page.locator(".pst-scrollable-table-container").all():
+        moved = box.evaluate("""e => { e.scrollLeft = 60; const name = e.querySelector('td'), [a, b] = [name, name.nextElementSibling].map(c => c.getBoundingClientRect());
+            return [e.scrollLeft, a.left - e.getBoundingClientRect().left, a.right > b.left, getComputedStyle(name).backgroundColor]; }""")
+        assert moved[:3] == [60, 0, True] and moved[3] != "rgba(0, 0, 0, 0)"
+    dots = page.locator("section#accelerators > ul").evaluate("e => [getComputedStyle(e).listStyleType, e.getBoundingClientRect().left - e.parentElement.getBoundingClientRect().left, getComputedStyle(e).paddingLeft]")
+    assert dots == ["none", 0, "0px"]
+    page = book.visit("exercises/04-alpha-beta-model.html")
+    for width, said in ((375, True), (320, False)):
+        page.set_viewport_size({"width": width, "height": 812})
+        assert page.locator(".cx-codes legend").is_visible() == said and page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("number", ["4.1", "3a.2", "31b.8"])

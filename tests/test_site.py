@@ -374,6 +374,16 @@ def test_each_check_leads_to_its_solution():
         assert re.findall(r">The solution of (\S+?)</a>", read(path)) == checks, path.name
 
 
+def test_exercises_lead_to_the_quick_questions_and_say_how_to_run():
+    """The questions are three, and the wheel is where its link leads."""
+    for path in sorted(HTML.glob("exercises/*.html")):
+        said = re.search(r'<p class="cx-screen">Warm up(.*?)</p>', read(path), re.S)[1]
+        chapter, first = re.search(r'<a href="\.\./(chapters/[^"#]+)#([^"]+)-1">three quick questions</a>', said).groups()
+        assert Path(chapter).stem == path.stem and all(f'id="{first}-{k}"' in read(HTML/chapter) for k in (1, 2, 3)), path.name
+        assert f'id="{first}-4"' not in read(HTML/chapter) and "make study" in said
+        assert (path.parent/re.search(r'<a href="([^"]+\.whl)" download', said)[1]).resolve().is_file()
+
+
 def test_exercises_and_cards_lead_on():
     """Each number of a chapter's list leads to its exercise, and a formula's card to its chapter and source."""
     chapter = read(HTML/"chapters/15-tensor-parallelism-linearity.html")
