@@ -43,6 +43,9 @@ def test_a_picture_plays_on_the_first_screen_and_nothing_is_cut(book, size, most
     assert page.evaluate(f"title => {named}", landing.citation()["title"]) == ["H1"], "the title stands there once"
     small = [w for w in page.evaluate(WORDS) if w[1] < 8]
     assert not small, "letters of a card's picture that nobody can read"
+    assert page.locator(".cx-thesis p > a:visible").count() == 3
+    page.emulate_media(media="print")
+    assert page.locator(".cx-thesis p > a:visible").count() == 0, "a button that a printer makes white on white"
     assert page.evaluate("typeof window.MathJax?.startup") == "undefined" and page.log.failed == page.log.external == []
 
 

@@ -41,7 +41,7 @@ def test_with_an_address_every_link_is_there(tmp_path):
     if not browser.find():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
     files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-    kept = re.compile(rf"capacity/|tools/|_templates/|vendor/|_static/|references.bib|_config.yml|preface.md|pyproject.toml|README.md|LICENSE$|{PAGE}")
+    kept = re.compile(rf"capacity/|tools/|_templates/|vendor/|_static/|references.bib|_config.yml|preface.md|pyproject.toml|README.md|LICENSE$|CITATION.cff|{PAGE}")
     for name in filter(kept.match, files):
         if (ROOT/name).exists():
             (tmp_path/name).parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def test_with_an_address_every_link_is_there(tmp_path):
 @pytest.mark.parametrize("name, of", {PAGE: "04-alpha-beta-model", "exercises/31b-inference-inner-loop": "31b-inference-inner-loop",
                                       "index": "book", "appendices/formulas": "book", "labs/README": "book"}.items())
 def test_a_shared_link_shows_the_picture_of_its_chapter(name, of):
-    assert publish.shared(name) == f"_static/shared/{of}.png"
+    assert publish.picture_of(name) == f"_static/shared/{of}.png"
 
 
 @pytest.mark.parametrize("address", ["https://example.org/a/b", "github.com/owner/name", "https://github.com/owner"])

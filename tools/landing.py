@@ -107,7 +107,8 @@ section > * {{ margin: 0; }}
 p {{ font-size: 24px; color: #48566b; }}
 h1 {{ margin: 44px 0 22px; font-size: 52px; font-weight: 600; line-height: 1.15; text-wrap: balance; }}
 h1 + p {{ font-size: 32px; line-height: 1.4; color: inherit; }}
-section > :is(svg, img) {{ grid-area: picture; width: 100%; height: 100%; min-height: 0; box-sizing: border-box; padding: 0 0 20px; font-family: system-ui, sans-serif; }}
+section > :is(svg, img) {{ grid-area: picture; width: 100%; height: 100%; min-height: 0; box-sizing: border-box; padding: 0 0 20px;
+  font-family: system-ui, sans-serif; }}
 </style>{cards}"""
 
 
@@ -132,7 +133,7 @@ def share(app, error):
         page.goto(path.as_uri())
         page.evaluate("document.fonts.ready")
         for card in page.locator("section").all():
-            card.screenshot(path=Path(app.outdir, publish.shared(card.get_attribute("id"))))
+            card.screenshot(path=Path(app.outdir, publish.picture_of(card.get_attribute("id"))))
 
 
 # ---- the parts of the page

@@ -71,7 +71,8 @@ def annotate(notebook):
             continue
         read = layers.read(source)
         kept = cell["metadata"].get("tags", [])
-        made = "".join("".join(o.get("data", {}).get("text/html", "")) or "text_latex"*("text/latex" in o.get("data", {})) for o in cell["outputs"])
+        shown = [o.get("data", {}) for o in cell["outputs"]]
+        made = "".join("".join(data.get("text/html", "")) or "text_latex"*("text/latex" in data) for data in shown)
         placed = [place for place, names in BUTTON.items() if re.search(rf"\b({names})\b", made)]
         cell["metadata"]["tags"] = [*kept, read.layer, *([read.kind] if read.kind else []), *(placed if read.layer == "workshop" else [])]
         cell["metadata"]["book"] = {"index": i, **read._asdict()}

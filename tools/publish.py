@@ -7,8 +7,8 @@ carries the package as a wheel, and a notebook that is downloaded begins by inst
 
 in _config.yml pages also get links to their source, to a new issue and to Colab and Binder, a canonical address, the
 picture that shared links show (tools/landing.py draws it, in Chromium), and the site a map; it is taken to be published
-on GitHub Pages. Without it all of these are absent. Colab opens a notebook as it is downloaded, from the branch that the workflow writes; Binder installs
-what .binder names.
+on GitHub Pages. Without it all of these are absent. Colab opens a notebook as it is downloaded, from the branch that the
+workflow writes; Binder installs what .binder names.
 """
 import html
 import json
@@ -74,7 +74,7 @@ def description(doctree):
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
-def shared(name):
+def picture_of(name):
     """The file of the picture for links to a page: that of its chapter, also of its exercises and their solutions, or the book's."""
     stem = name.rpartition("/")[2]
     return f"_static/shared/{stem if stem in reading.stems().values() else 'book'}.png"
@@ -87,7 +87,7 @@ def describe(app, name, template, context, doctree):
     tags = [f'<meta name="description" content="{html.escape(about["description"])}" />']
     shared = {"title": f"{html.unescape(re.sub('<.*?>', '', context['title']))} · {app.config.html_title}", "type": "article", **about}
     if app.config.html_baseurl:
-        shared |= {"url": f"{app.config.html_baseurl}{name}.html", "image": app.config.html_baseurl + shared(name),
+        shared |= {"url": f"{app.config.html_baseurl}{name}.html", "image": app.config.html_baseurl + picture_of(name),
                    "image:width": str(SHARED[0]), "image:height": str(SHARED[1]), "image:alt": about["description"]}
     tags += [f'<meta property="og:{key}" content="{html.escape(value)}" />' for key, value in shared.items()]
     if app.config.html_baseurl:
