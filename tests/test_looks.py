@@ -64,6 +64,21 @@ def test_a_phone_shows_whose_numbers_it_scrolls_to(book):
         assert page.locator(".cx-codes legend").is_visible() == said and page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_table_of_words_is_read_downwards_on_a_phone(book):
+    """Row by row, each cell below its head, and none is cut; where there is room it is a table, and tables of numbers are tables everywhere."""
+    page = book.visit("solutions/17-sequence-parallelism-decomposability.html")
+    table, cells = page.locator("table.cx-stack"), page.locator("table.cx-stack tbody tr:first-child td")
+    assert table.count() == 1 and len(set(cells.evaluate_all("all => all.map(c => c.getBoundingClientRect().top)"))) == 1
+    page.set_viewport_size(PHONE)
+    boxes = cells.evaluate_all("all => all.map(c => { const b = c.getBoundingClientRect(); return [b.left, b.top, b.right]; })")
+    assert len(boxes) == 4 and len({round(left) for left, *_ in boxes}) == 1 and boxes == sorted(boxes, key=lambda b: b[1]) and max(b[2] for b in boxes) < 375
+    said = cells.evaluate_all("all => all.map(c => getComputedStyle(c, '::before').content)")
+    assert ["points" in said[0], *said[1:]] == [True, '"full"', '"half"', '"nothing"']
+    stacked = {name: (HTML/f"{name}.html").read_text(encoding="utf-8").count("cx-stack") for name in
+               ("labs/README", "appendices/corrections", "appendices/hardware", "appendices/formulas", "appendices/quick-reference")}
+    assert list(stacked.values()) == [2, 2, 0, 0, 0]
+
+
 @pytest.mark.parametrize("number", ["4.1", "3a.2", "31b.8"])
 def test_a_check_is_workshop(number):
     assert layers.read(f"# check {number}\nassert True")[:2] == ("workshop", "check")

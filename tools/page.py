@@ -471,6 +471,24 @@ def exercises(app, name, body):
                   lambda m: f'<a href="{uri}{found[m[2]]}"><strong>{m[2]}</strong></a>' if m[2] in found else m[0], body)
 
 
+WORDY = 100                             # characters of a row in the middle: in more, a phone shows words one under the other
+
+
+def stack(found):
+    """A table that is mostly words: each cell carries its head, for on a phone a row is a card."""
+    def bare(part):
+        return html.unescape(re.sub(r"<[^>]+>", "", part)).strip()
+    head, *rows = [re.split(r"(?=<t[hd]\b)", row) for row in re.findall(r"<tr\b.*?</tr>", found[0], re.S)]
+    middle = [sorted(len(bare(cell)) for cell in column)[len(rows)//2] for column in zip(*rows)]
+    if sum(middle) <= WORDY:
+        return found[0]
+    heads = ["", *(html.escape(re.sub(r"\\[()]", "", bare(h))) for h in head[1:])]
+    if middle[1] > 3:                                                    # a name says itself, a number does not
+        heads[1] = ""
+    labelled = "".join(c.replace("<td", f'<td data-label="{h}"', 1) if h and bare(c) else c for row in rows for h, c in zip(heads, row))
+    return f'<table class="table cx-stack"><thead>{"".join(head)}</thead><tbody>{labelled}</tbody></table>'
+
+
 UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
 KEPT = re.compile(r"<(pre|script|style|svg)\b.*?</\1>|<(?:span|div) class=\"math.*?</(?:span|div)>|<[^>]+>|\\\(.*?\\\)", re.S)
 TIGHT = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
@@ -507,6 +525,8 @@ def page(app, name, template, context, doctree):
     if not body:
         return
     body = re.sub(r"<th\b[^>]*>(?:<p></p>)?\s*</th>", "<td></td>", exercises(app, name, cards(app, name, body)))     # heads nothing
+    if name not in ("appendices/formulas", "appendices/quick-reference"):                              # these have cards of their own
+        body = re.sub(r'<table class="table">.*?</table>', stack, body, flags=re.S)
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
