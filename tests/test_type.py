@@ -65,7 +65,7 @@ def test_the_search_fits_its_window_and_its_paper(book):
     page.emulate_media(media="print")
     assert page.evaluate("document.documentElement.scrollWidth") <= measure.PAPER and unseen > 0
     assert page.locator(".bd-main :is(input, button):visible").count() == 0 and page.locator("#search-results li > a:visible").count() == 10
-    assert page.locator("#search-results .context:empty").evaluate_all("all => all.filter(e => e.checkVisibility()).length") == 0
+    assert page.evaluate("[...document.querySelectorAll('#search-results .context:empty')].filter(e => e.checkVisibility()).length") == 0
     page.emulate_media(media="screen")
     page.set_viewport_size({"width": 1280, "height": 3000})
     page.wait_for_function("[...document.querySelectorAll('#search-results .context')].every(p => p.textContent.length > 20)", timeout=15_000)
