@@ -684,6 +684,52 @@ def test_a_bar_says_its_parts_under_the_pointer(page):
     assert figure.locator(".cx-hair").count() == 0 and page.errors == []
 
 
+def test_a_finger_reads_the_values_and_scrolls(page):
+    """A tap reads what a mouse reads there, a finger that goes sideways reads on, one that goes up scrolls the page; sliders and parts of bars listen too."""
+    context = page.context.browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 375, "height": 812})
+    tab, errors = context.new_page(), []
+    tab.on("pageerror", lambda e: errors.append(str(e)))
+    tab.goto(page.url.partition("#")[0])
+    figure, hand = tab.locator("#ring-and-tree"), context.new_cdp_session(tab)
+
+    def touch(kind, *at):
+        hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x, y in at]})
+    picture = figure.locator("svg[role=img]")
+    picture.scroll_into_view_if_needed()
+    place = picture.bounding_box()
+    points = [(place["x"] + place["width"]*part, place["y"] + 90) for part in (.4, .5, .6, .7)]
+    tab.touchscreen.tap(*points[0])
+    first = hair(figure)
+    assert len(first) == 4
+    touch("touchStart", points[0])
+    for point in points[1:]:
+        touch("touchMove", point)
+    assert hair(figure) != first, "it reads while the finger moves"
+    touch("touchEnd")
+    tab.evaluate(DRAWN)
+    last = hair(figure)
+    assert len(last) == 4, "what was read stays when the finger is gone"
+    for point, words in ((points[0], first), (points[-1], last)):
+        tab.mouse.move(*point)
+        assert hair(figure) == words
+    for k in range(10):
+        touch("touchMove" if k else "touchStart", (points[0][0], points[0][1] - 20*k))
+        tab.evaluate(DRAWN)
+    touch("touchEnd")
+    assert tab.evaluate("scrollY") > 100, "the picture holds a finger that scrolls"
+    slider = figure.get_by_label("ranks")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    tab.touchscreen.tap(box["x"] + box["width"]*.9, box["y"] + box["height"]/2)
+    assert figure.locator("output").first.inner_text() != "64" and box["height"] >= 24
+    part = tab.locator("#memory rect:has(title)").first
+    part.scroll_into_view_if_needed()
+    box = part.bounding_box()
+    tab.touchscreen.tap(box["x"] + box["width"]/2, box["y"] + box["height"]/2)
+    assert hair(tab.locator("#memory")) == [part.locator("title").text_content()] and hair(figure) == [] and errors == []
+    context.close()
+
+
 # --- presets, and rings where a sentence points
 
 def test_a_chip_sets_what_it_names(page):

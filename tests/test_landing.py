@@ -39,8 +39,13 @@ def test_a_picture_plays_on_the_first_screen_and_nothing_is_cut(book, size, most
     assert moved and button == "Pause"
     assert page.evaluate("document.querySelector('.cx-stepper .cx-picture').getBoundingClientRect().bottom") < size["height"]
     assert page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") <= [size["width"], most]
+    named = "[...document.querySelectorAll('h1, .navbar-brand, .bd-sidebar-primary a')].filter(e => e.checkVisibility() && e.textContent.trim().startsWith(title)).map(e => e.tagName)"
+    assert page.evaluate(f"title => {named}", landing.citation()["title"]) == ["H1"], "the title stands there once"
     small = [w for w in page.evaluate(WORDS) if w[1] < 8]
     assert not small, "letters of a card's picture that nobody can read"
+    assert page.locator(".cx-thesis p > a:visible").count() == 3
+    page.emulate_media(media="print")
+    assert page.locator(".cx-thesis p > a:visible").count() == 0, "a button that a printer makes white on white"
     assert page.evaluate("typeof window.MathJax?.startup") == "undefined" and page.log.failed == page.log.external == []
 
 
@@ -99,9 +104,33 @@ def test_a_question_can_be_read_out_of_its_page(chapter):
     assert not re.search(r"\b(these|those|now)\b|\bthis (?!book)|\bof the [\d,]+\b", question), question
 
 
+def test_a_way_names_its_chapters():
+    """Not by a number alone: nobody on a phone sees a tooltip."""
+    shown = INDEX[INDEX.index('id="three-ways-through"'):INDEX.index('id="the-chapters"')]
+    ways = [(stem, re.sub("<[^>]+>", "", words)) for stem, words in re.findall(r'<a [^>]*href="chapters/([^"]+)\.html"[^>]*>(.*?)</a>', shown)]
+    short = {reading.stems()[c]: f"{c} {name}" for c, name in reading.SHORT.items()}
+    assert len(ways) == sum(len(chapters) for chapters, *_ in reading.PATHS.values())
+    assert [html.unescape(words).replace("\u00a0", " ") for _, words in ways] == [short[stem] for stem, _ in ways]
+
+
 def test_the_parts_are_those_of_the_contents():
     assert list(landing.titles()) == list(landing.QUESTIONS) == list(reading.PARTS)
     assert all(f'<h3 id="part-{part}">{part} · {title}</h3>' in INDEX for part, title in landing.titles().items())
+
+
+def test_the_picture_of_a_shared_link_has_room_for_its_words(book, tmp_path):
+    """One for the book and one for each chapter; nothing of them sticks out of the sheet or of its half."""
+    (tmp_path/"sheet.html").write_text(landing.sheet(), encoding="utf-8")
+    page = book.context.new_page()
+    page.goto((tmp_path/"sheet.html").as_uri())
+    page.evaluate("document.fonts.ready")
+    cards = page.evaluate("""[...document.querySelectorAll('section')].map(s => { const box = s.getBoundingClientRect(), said = [...s.children].map(e => e.getBoundingClientRect());
+        return [s.id, box.width, box.height, Math.max(...said.map(b => b.bottom - box.top)), Math.max(...said.slice(0, 3).map(b => b.right)), said[3].left, said[3].width]; })""")
+    faces = page.evaluate("[...document.fonts].map(f => f.status)")
+    page.close()
+    assert faces == ["loaded", "loaded"] and [c[0] for c in cards] == ["book", *reading.stems().values()]
+    for name, *size, lowest, right, left, wide in cards:
+        assert (size, lowest <= 610, right < left, wide > 400) == ([*publish.SHARED], True, True, True), name
 
 
 # ---- the findings, read a second time out of what the chapters saved

@@ -1,7 +1,7 @@
 """Looks: rows of cards are full and show their window alone, checks are folded lines, sums break at a plus."""
 import layers
 import pytest
-from built import HTML, opened
+from built import HTML, PHONE, opened
 
 from capacity.formulas import REGISTRY
 
@@ -48,9 +48,52 @@ def test_the_map_is_open_before_the_cards(index):
     assert index.evaluate("document.querySelector('#map').compareDocumentPosition(document.querySelector('.cx-cards'))") == 4
 
 
+def test_a_phone_shows_whose_numbers_it_scrolls_to(book):
+    """In the tables of machines the name stays; what stands below them is no list of dots; and the bar over a page says what is switched there."""
+    page = book.visit("appendices/hardware.html")
+    page.set_viewport_size(PHONE)
+    for box in page.locator(".pst-scrollable-table-container").all():
+        moved = box.evaluate("""e => { e.scrollLeft = 60; const name = e.querySelector('td'), [a, b] = [name, name.nextElementSibling].map(c => c.getBoundingClientRect());
+            return [e.scrollLeft, a.left - e.getBoundingClientRect().left, a.right > b.left, getComputedStyle(name).backgroundColor]; }""")
+        assert moved[:3] == [60, 0, True] and moved[3] != "rgba(0, 0, 0, 0)"
+    dots = page.locator("section#accelerators > ul").evaluate("e => [getComputedStyle(e).listStyleType, e.getBoundingClientRect().left - e.parentElement.getBoundingClientRect().left, getComputedStyle(e).paddingLeft]")
+    assert dots == ["none", 0, "0px"]
+    page = book.visit("exercises/04-alpha-beta-model.html")
+    for width, said in ((375, True), (320, False)):
+        page.set_viewport_size({"width": width, "height": 812})
+        assert page.locator(".cx-codes legend").is_visible() == said and page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_table_of_words_is_read_downwards_on_a_phone(book):
+    """Row by row, each cell below its head, and none is cut; where there is room it is a table, and tables of numbers are tables everywhere."""
+    page = book.visit("solutions/17-sequence-parallelism-decomposability.html")
+    table, cells = page.locator("table.cx-stack"), page.locator("table.cx-stack tbody tr:first-child td")
+    assert table.count() == 1 and len(set(cells.evaluate_all("all => all.map(c => c.getBoundingClientRect().top)"))) == 1
+    page.set_viewport_size(PHONE)
+    boxes = cells.evaluate_all("all => all.map(c => { const b = c.getBoundingClientRect(); return [b.left, b.top, b.right]; })")
+    assert len(boxes) == 4 and len({round(left) for left, *_ in boxes}) == 1 and boxes == sorted(boxes, key=lambda b: b[1]) and max(b[2] for b in boxes) < 375
+    said = cells.evaluate_all("all => all.map(c => getComputedStyle(c, '::before').content)")
+    assert ["points" in said[0], *said[1:]] == [True, '"full"', '"half"', '"nothing"']
+    stacked = {name: (HTML/f"{name}.html").read_text(encoding="utf-8").count("cx-stack") for name in
+               ("labs/README", "appendices/corrections", "appendices/hardware", "appendices/formulas", "appendices/quick-reference")}
+    assert list(stacked.values()) == [2, 2, 0, 0, 0]
+
+
 @pytest.mark.parametrize("number", ["4.1", "3a.2", "31b.8"])
 def test_a_check_is_workshop(number):
     assert layers.read(f"# check {number}\nassert True")[:2] == ("workshop", "check")
+
+
+def test_the_button_of_the_code_stands_where_its_picture_leaves_room(book):
+    """In the box of what has one, beside a table; the room is told by the cell's own tags."""
+    page = book.visit("chapters/16-pipeline-parallelism-separability.html")
+    apart = """s => [...document.querySelectorAll(`.cell.tag_workshop:has(> .cell_output ${s}) > .cx-shop > summary`)].filter(e => e.checkVisibility()).map(e => {
+        const b = e.getBoundingClientRect(), p = e.closest('.cell').querySelector(s).getBoundingClientRect();
+        return [Math.round(p.right - b.right), Math.round(b.top - p.top)]; })"""
+    inside = page.evaluate(apart, ":is(.cx-gantt, .cx-explore, .cx-stepper, .cx-scenes, .cx-ask, .cx-decide, .cx-quiz)")
+    beside = page.evaluate(apart, ":is(.cx-table, .cx-named)")
+    assert len(inside) >= 5 and all(0 < right < 20 and 0 < top < 40 for right, top in inside), inside
+    assert len(beside) > 2 and all(right < 0 for right, _ in beside), beside
 
 
 def test_exercises_show_where_the_check_is_and_solutions_no_marker():

@@ -1,11 +1,14 @@
 """What the address of a repository turns on, and that nothing of it is there without one."""
 import json
+import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import browser
 import changes
 import publish
 import pytest
@@ -35,8 +38,10 @@ def test_pages_describe_themselves_differently():
 
 def test_with_an_address_every_link_is_there(tmp_path):
     """A book of two pages, built with the one setting."""
+    if not browser.find():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.MISSING)
     files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-    kept = re.compile(rf"capacity/|tools/|_templates/|vendor/|_static/|references.bib|_config.yml|preface.md|pyproject.toml|README.md|LICENSE$|{PAGE}")
+    kept = re.compile(rf"capacity/|tools/|_templates/|vendor/|_static/|references.bib|_config.yml|preface.md|pyproject.toml|README.md|LICENSE$|CITATION.cff|{PAGE}")
     for name in filter(kept.match, files):
         if (ROOT/name).exists():
             (tmp_path/name).parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +55,10 @@ def test_with_an_address_every_link_is_there(tmp_path):
     said, site = tags(html), "https://owner.github.io/name/"
     assert said["og:url"] == f"{site}{PAGE}.html" and said["og:description"] == said["description"] and said["og:title"].startswith("4 · ")
     assert f'<link rel="canonical" href="{site}{PAGE}.html" />' in html
-    assert (tmp_path/"_build/html"/said["og:image"].removeprefix(site)).exists()
+    front = tags((tmp_path/"_build/html/preface.html").read_text())
+    pictures = [(tmp_path/"_build/html"/page["og:image"].removeprefix(site)).read_bytes() for page in (said, front)]
+    assert said["og:image"].endswith("/04-alpha-beta-model.png") and said["og:image:alt"] == said["description"]
+    assert [struct.unpack(">II", p[16:24]) for p in pictures] == [publish.SHARED]*2 == [(1200, 630)]*2 and pictures[0] != pictures[1]
     for link in (f"{ADDRESS}/blob/main/{PAGE}.ipynb?plain=1", f"{ADDRESS}/issues/new?", f"https://colab.research.google.com/github/owner/name/blob/notebooks/{PAGE}.ipynb",
                  f"https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/{PAGE}.ipynb"):
         assert f'href="{link}' in html, link
@@ -60,6 +68,12 @@ def test_with_an_address_every_link_is_there(tmp_path):
     assert f"{site}exercises/04-alpha-beta-model.html" in links and all(link.startswith("https://") for link in links)
     assert (tmp_path/"_build/html"/publish.wheel_name()).exists()
     assert (tmp_path/"_build/html/sitemap.xml").read_text().count("<loc>") == 2
+
+
+@pytest.mark.parametrize("name, of", {PAGE: "04-alpha-beta-model", "exercises/31b-inference-inner-loop": "31b-inference-inner-loop",
+                                      "index": "book", "appendices/formulas": "book", "labs/README": "book"}.items())
+def test_a_shared_link_shows_the_picture_of_its_chapter(name, of):
+    assert publish.picture_of(name) == f"_static/shared/{of}.png"
 
 
 @pytest.mark.parametrize("address", ["https://example.org/a/b", "github.com/owner/name", "https://github.com/owner"])

@@ -3,6 +3,7 @@
 `make html` first. One visit for each kind of page.
 """
 import html
+import json
 import re
 from itertools import product
 from pathlib import Path
@@ -146,6 +147,22 @@ def test_is_seen_in_the_side_bar(page):
     assert bar["y"] <= here["y"] <= bar["y"] + bar["height"] - here["height"]
 
 
+def test_a_picture_that_changes_has_no_other_element_looked_at(page):
+    """Styles are worked out anew for the picture, not for the thousands of elements around it, as a rule with :has() could ask for."""
+    figure = page.locator("figure:is(.cx-explore, .cx-stepper)").first
+    if not figure.count():
+        return
+    figure.scroll_into_view_if_needed()
+    page.evaluate(built.RESTS)
+    page.context.browser.start_tracing(page=page, categories=["devtools.timeline", "blink"])
+    figure.evaluate("f => f.cx.draw ? f.cx.draw() : f.cx.go(3)")
+    page.evaluate(built.RESTS)
+    events = json.loads(page.context.browser.stop_tracing())["traceEvents"]
+    styled = [e["args"]["elementCount"] for e in events if e["name"] == "UpdateLayoutTree" and "elementCount" in e["args"]]
+    drawn, all_of_them = figure.evaluate("f => [f.querySelectorAll('.cx-picture *').length, document.querySelectorAll('*').length]")
+    assert 20 < drawn < max(styled) + 20 and max(styled) < 2*drawn + 50 < all_of_them/10
+
+
 def test_axe_finds_nothing(page):
     """All rules in the light, but on the longest page those that it has broken; in the dark, where only colours differ, those of colours."""
     page.wait_for_function("""() => [...document.querySelectorAll('mjx-container[display]')].every(
@@ -159,12 +176,16 @@ def test_axe_finds_nothing(page):
     assert page.evaluate(VIOLATIONS, {"runOnly": ["color-contrast", "link-in-text-block"]}) == []
 
 
-@pytest.mark.parametrize("name", ["questions.html", "plan.html", "toolkit.html"])
+@pytest.mark.parametrize("name", ["questions.html", "plan.html", "toolkit.html", "chapters/18-expert-parallelism-sparsity.html"])
 def test_axe_finds_nothing_on_a_phone(book, name):
+    """Of the chapter its tables alone, whose rows are cards there, with heads that are formulas: the whole of it takes axe half a minute."""
     page = book.visit(name)
     page.set_viewport_size(PHONE)
     page.evaluate(built.RESTS)
     page.wait_for_timeout(500)
+    if name.startswith("chapters/"):
+        page.evaluate("(() => { const all = document.querySelector('.bd-article'); all.replaceChildren(...all.querySelectorAll('h1, .cx-table')); })()")
+        assert page.locator(".cx-cards tbody th[scope=row] > mjx-container:only-child").count() > 0
     page.evaluate(AXE)
     assert page.evaluate(VIOLATIONS, {}) == []
 
@@ -286,6 +307,10 @@ def test_the_search_page_quotes_the_text(book):
     assert "Contents" not in said and "\\" not in said and re.search("ring|all-reduce", said, re.I)
     asked = [url for url in page.log.local if re.search(r"/(chapters|exercises|solutions|appendices|labs)/[^/]*\.html", url)]
     assert len(asked) <= shown.count() and sum("searchindex.js" in url for url in page.log.local) == 1
+    page.set_viewport_size({"width": 1280, "height": 3000})               # all ten are seen
+    page.wait_for_function("[...document.querySelectorAll('#search-results .context')].every(p => p.firstChild)", timeout=15_000)
+    inside = page.eval_on_selector_all("#search-results mark", "es => es.map(e => e.previousSibling?.textContent.at(-1) ?? ' ').filter(c => /[\\p{L}\\p{N}]/u.test(c))")
+    assert inside == [], "a word is marked inside another"
     page.get_by_role("button", name="Show the other").click()
     assert shown.count() > 10
     book.visit("search.html?q=xylophone").get_by_text("No page found").wait_for(timeout=5000)
@@ -347,6 +372,16 @@ def test_each_check_leads_to_its_solution():
     for path in HTML.glob("exercises/*.html"):
         checks = re.findall(r"The check of (\S+?)</span>", read(path))
         assert re.findall(r">The solution of (\S+?)</a>", read(path)) == checks, path.name
+
+
+def test_exercises_lead_to_the_quick_questions_and_say_how_to_run():
+    """The questions are three, and the wheel is where its link leads."""
+    for path in sorted(HTML.glob("exercises/*.html")):
+        said = re.search(r'<p class="cx-screen">Warm up(.*?)</p>', read(path), re.S)[1]
+        chapter, first = re.search(r'<a href="\.\./(chapters/[^"#]+)#([^"]+)-1">three quick questions</a>', said).groups()
+        assert Path(chapter).stem == path.stem and all(f'id="{first}-{k}"' in read(HTML/chapter) for k in (1, 2, 3)), path.name
+        assert f'id="{first}-4"' not in read(HTML/chapter) and "make study" in said
+        assert (path.parent/re.search(r'<a href="([^"]+\.whl)" download', said)[1]).resolve().is_file()
 
 
 def test_exercises_and_cards_lead_on():

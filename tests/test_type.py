@@ -52,12 +52,23 @@ def test_nothing_is_clipped_on_a_tablet_or_on_paper(book, name):
     assert wide["768"] == wide["print"] == []
 
 
-@pytest.mark.parametrize("width", [1280, 768, 375])
-def test_the_search_is_no_wider_than_its_window(book, width):
+def test_the_search_fits_its_window_and_its_paper(book):
+    """What is seen has words below it; on paper stand the results, those that nobody saw without a gap, and nothing to operate."""
     page = book.visit("search.html?q=router")
-    page.locator("#search-results li").first.wait_for(timeout=10_000)
-    page.set_viewport_size({"width": width, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size(built.PHONE)
+    page.locator("#search-results .context mark").first.wait_for(timeout=10_000)
+    unseen = page.locator("#search-results .context:empty").count()
+    for width in (375, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size({"width": measure.PAPER, "height": 700})
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= measure.PAPER and unseen > 0
+    assert page.locator(".bd-main :is(input, button):visible").count() == 0 and page.locator("#search-results li > a:visible").count() == 10
+    assert page.evaluate("[...document.querySelectorAll('#search-results .context:empty')].filter(e => e.checkVisibility()).length") == 0
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": 1280, "height": 3000})
+    page.wait_for_function("[...document.querySelectorAll('#search-results .context')].every(p => p.textContent.length > 20)", timeout=15_000)
 
 
 @pytest.mark.parametrize("name", ["chapters/18-expert-parallelism-sparsity.html", "chapters/27-configuration-search.html"])

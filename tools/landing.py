@@ -6,8 +6,10 @@ read out of the output that computed it.
 import functools
 import html
 import re
+import tempfile
 from pathlib import Path
 
+import browser
 import publish
 import reading
 import yaml
@@ -94,6 +96,46 @@ def picture(chapter):
             f'{re.sub(r"<title>.*?</title>", "", body)}</svg></svg>')
 
 
+# ---- what a link shows that somebody shares
+SHEET = """<!doctype html><html lang="en"><meta charset="utf-8"><style>
+@font-face {{ font-family: "Book Serif"; src: url("{fonts}/serif-regular.woff2"); }}
+@font-face {{ font-family: "Book Serif"; font-weight: 600; src: url("{fonts}/serif-semibold.woff2"); }}
+body {{ margin: 0; font-family: "Book Serif"; color: #14181c; background: #fff; }}
+section {{ box-sizing: border-box; width: 1200px; height: 630px; padding: 56px 60px; border-top: 14px solid #0072B2; display: grid;
+  grid-template: "book picture" auto "title picture" auto "says picture" 1fr / 560px 1fr; column-gap: 50px; overflow: hidden; }}
+section > * {{ margin: 0; }}
+p {{ font-size: 24px; color: #48566b; }}
+h1 {{ margin: 44px 0 22px; font-size: 52px; font-weight: 600; line-height: 1.15; text-wrap: balance; }}
+h1 + p {{ font-size: 32px; line-height: 1.4; color: inherit; }}
+section > :is(svg, img) {{ grid-area: picture; width: 100%; height: 100%; min-height: 0; box-sizing: border-box; padding: 0 0 20px;
+  font-family: system-ui, sans-serif; }}
+</style>{cards}"""
+
+
+def sheet():
+    """A page of these pictures: the book's own, then one for each chapter, with its title, its question and its drawing."""
+    book, thesis = citation()["title"], "Every way to split the training of a model exploits a mathematical property of the computation."
+    motif = f'<img src="{(reading.ROOT/"_static/favicon.svg").as_uri()}" alt="">'
+    cards = [("book", book, "Derive, don't explain", thesis, motif)] + [
+        (stem, reading.title(chapter), book, question(chapter), picture(chapter)) for chapter, stem in reading.stems().items()]
+    return SHEET.format(fonts=(reading.ROOT/"vendor/_static/fonts").as_uri(), cards="".join(
+        f'<section id="{name}"><p>{html.escape(above)}</p><h1>{html.escape(title)}</h1><p>{html.escape(says)}</p>{drawn}</section>'
+        for name, title, above, says, drawn in cards))
+
+
+def share(app, error):
+    """Where the book has an address, a picture of 1200 by 630 pixels for each chapter, and one for all other pages."""
+    if error or not app.config.html_baseurl:
+        return
+    with tempfile.TemporaryDirectory() as folder, browser.chromium() as chromium:
+        path, page = Path(folder, "sheet.html"), chromium.new_page(viewport=dict(zip(("width", "height"), publish.SHARED)))
+        path.write_text(sheet(), encoding="utf-8")
+        page.goto(path.as_uri())
+        page.evaluate("document.fonts.ready")
+        for card in page.locator("section").all():
+            card.screenshot(path=Path(app.outdir, publish.picture_of(card.get_attribute("id"))))
+
+
 # ---- the parts of the page
 def live():
     """The player, which begins by itself where nobody asked for less motion."""
@@ -138,7 +180,7 @@ def run(address):
     clone = f"git clone {address} book && cd book\n" if address else ""
     begin = "Clone the repository" if address else "In a clone of the repository"
     away = [c for c in reading.NEEDS if publish.leans(reading.cells("chapters", c))]
-    links = ", ".join(f"[{c}](chapters/{reading.stems()[c]}.ipynb)" for c in away)
+    links = " and ".join(f"[chapter {c}](chapters/{reading.stems()[c]}.ipynb)" for c in away)
     paper = f" On paper? [The whole book as a PDF]({address}/releases/latest)." if address else ""
     first = (f"{begin}{'; ' if address else ', '}two commands make an environment of their own, build this site and open the chapters in "
              "JupyterLab, where you change a number and run on. They need make and Python 3.11 or newer.")
@@ -158,8 +200,8 @@ pip install {site}{wheel}{"" if site else "     # in the folder where you saved 
 ```
 
 Only one chapter? The arrow at its top gives you the notebook. Its second cell installs the package where it is missing, \
-{'from this site' if address else 'from the wheel, if you save that beside it'}. Chapters {links} also read files of the book: \
-run those in a clone.{paper}"""
+{'from this site' if address else 'from the wheel, if you save that beside it'}. \
+Run {links} in a clone: files of the book are read there, too.{paper}"""
 
 
 @functools.cache

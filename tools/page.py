@@ -16,6 +16,7 @@ import landing
 import layers
 import letters
 import make_plan
+import publish
 import reading
 import toolkit
 from docutils import nodes
@@ -34,6 +35,9 @@ from capacity.pictures.shapes import width
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
 BESIDE = 215                            # pixels of a phone beside the label of a drawing's switches
 ASKED = "how many GPUs do I need", "how many devices", "how long does training take"         # of the planner, by those who search
+# Where the button of the code stands, by what the cell shows: in its box, or beside what has none.
+BUTTON = {"boxed": "cx-explore|cx-stepper|cx-gantt|cx-duty|cx-scenes|cx-ask|cx-decide|cx-quiz", "wide": "cx-gantt",
+          "beside": "cx-table|cx-named|cx-recall|formula-card|text_latex|cx-answer"}
 GLOSSARY = Path(__file__).parent/"appendices/glossary.toml"
 
 
@@ -67,7 +71,10 @@ def annotate(notebook):
             continue
         read = layers.read(source)
         kept = cell["metadata"].get("tags", [])
-        cell["metadata"]["tags"] = [*kept, read.layer, *([read.kind] if read.kind else [])]
+        shown = [o.get("data", {}) for o in cell["outputs"]]
+        made = "".join("".join(data.get("text/html", "")) or "text_latex"*("text/latex" in data) for data in shown)
+        placed = [place for place, names in BUTTON.items() if re.search(rf"\b({names})\b", made)]
+        cell["metadata"]["tags"] = [*kept, read.layer, *([read.kind] if read.kind else []), *(placed if read.layer == "workshop" else [])]
         cell["metadata"]["book"] = {"index": i, **read._asdict()}
         cell["source"] = layers.SOLUTION.sub("", read.code) if read.layer == "argument" else read.code
         for output in cell["outputs"]:
@@ -119,9 +126,25 @@ def under_title(cells, statements, minutes):
     first["source"] = f"{title}\n\n:::{{container}} cx-under\n" + "\n\n".join(lines) + f"\n:::\n{rest}"
 
 
+def under_exercises(cells, stem, address):
+    """The way to the chapter's quick questions, and how to run the page, below its first words."""
+    made = "".join(landing.made(stem.partition("-")[0].lstrip("0")))
+    asked = re.search(r'class="cx-question" id="([\w-]+-1)"', made)[1]
+    take = "" if address else f' and <a href="../{publish.wheel_name()}" download>the wheel</a>, saved beside it'
+    cells[0]["source"] = "".join(cells[0]["source"]) + (
+        f'\n\n<p class="cx-screen">Warm up with the <a href="../chapters/{stem}.html#{asked}">three quick questions</a> of the chapter. '
+        'The exercises run in JupyterLab: <code class="literal">make study</code> opens it in a clone of the book; or take the notebook, '
+        f'with the arrow at the top of this page{take}: its second cell installs the package <code class="literal">capacity</code>.</p>\n')
+
+
 def read(app, docname, source):
-    if str(app.env.doc2path(docname)).endswith(".ipynb"):
-        source[0] = json.dumps(annotate(json.loads(source[0])))
+    if not str(app.env.doc2path(docname)).endswith(".ipynb"):
+        return
+    notebook = annotate(json.loads(source[0]))
+    folder, _, stem = docname.partition("/")
+    if folder == "exercises":
+        under_exercises(notebook["cells"], stem, app.config.book_repository)
+    source[0] = json.dumps(notebook)
 
 
 def role(name, rawtext, text, lineno, inliner, options=None, content=None):
@@ -448,6 +471,24 @@ def exercises(app, name, body):
                   lambda m: f'<a href="{uri}{found[m[2]]}"><strong>{m[2]}</strong></a>' if m[2] in found else m[0], body)
 
 
+WORDY = 100                             # characters of a row in the middle: in more, a phone shows words one under the other
+
+
+def stack(found):
+    """A table that is mostly words: each cell carries its head, for on a phone a row is a card."""
+    def bare(part):
+        return html.unescape(re.sub(r"<[^>]+>", "", part)).strip()
+    head, *rows = [re.split(r"(?=<t[hd]\b)", row) for row in re.findall(r"<tr\b.*?</tr>", found[0], re.S)]
+    middle = [sorted(len(bare(cell)) for cell in column)[len(rows)//2] for column in zip(*rows)]
+    if sum(middle) <= WORDY:
+        return found[0]
+    heads = ["", *(html.escape(re.sub(r"\\[()]", "", bare(h))) for h in head[1:])]
+    if middle[1] > 3:                                                    # a name says itself, a number does not
+        heads[1] = ""
+    labelled = "".join(c.replace("<td", f'<td data-label="{h}"', 1) if h and bare(c) else c for row in rows for h, c in zip(heads, row))
+    return f'<table class="table cx-stack"><thead>{"".join(head)}</thead><tbody>{labelled}</tbody></table>'
+
+
 UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
 KEPT = re.compile(r"<(pre|script|style|svg)\b.*?</\1>|<(?:span|div) class=\"math.*?</(?:span|div)>|<[^>]+>|\\\(.*?\\\)", re.S)
 TIGHT = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
@@ -484,6 +525,8 @@ def page(app, name, template, context, doctree):
     if not body:
         return
     body = re.sub(r"<th\b[^>]*>(?:<p></p>)?\s*</th>", "<td></td>", exercises(app, name, cards(app, name, body)))     # heads nothing
+    if name not in ("appendices/formulas", "appendices/quick-reference"):                              # these have cards of their own
+        body = re.sub(r'<table class="table">.*?</table>', stack, body, flags=re.S)
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -551,4 +594,5 @@ def setup(app):
     app.connect("html-page-context", side_bar, priority=400)         # before the theme asks for it
     app.connect("html-page-context", page, priority=900)
     app.connect("build-finished", icons)
+    app.connect("build-finished", landing.share)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,10 +5,10 @@ carries the package as a wheel, and a notebook that is downloaded begins by inst
 
     sphinx: {config: {book_repository: https://github.com/OWNER/NAME}}
 
-in _config.yml pages also get links to their source, to a new issue and to Colab and Binder, a canonical address, what
-the picture that shared links show, and the site a map; it is taken to be published on GitHub Pages. Without it all of
-these are absent. Colab opens a notebook as it is downloaded, from the branch that the workflow writes; Binder installs
-what .binder names.
+in _config.yml pages also get links to their source, to a new issue and to Colab and Binder, a canonical address, the
+picture that shared links show (tools/landing.py draws it, in Chromium), and the site a map; it is taken to be published
+on GitHub Pages. Without it all of these are absent. Colab opens a notebook as it is downloaded, from the branch that the
+workflow writes; Binder installs what .binder names.
 """
 import html
 import json
@@ -21,6 +21,7 @@ import tomllib
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+import reading
 from docutils import nodes
 from sphinx.errors import ConfigError
 
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 REPOSITORY = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
 INSTALL = "install-capacity"                              # the name of the cell that a downloaded notebook gets
 LONGEST = 200                                             # characters of a description that a search engine shows
+SHARED = 1200, 630                                        # pixels of the picture that a shared link shows
 BRANCH = "notebooks"                                      # holds what readers download; the workflow writes it
 LINK = re.compile(r"\[([^\]]+)\]\((\.\./)?((?:chapters|exercises|solutions|labs|appendices)/)?([\w.-]+?)\.(?:ipynb|md)(#[\w-]*)?\)")
 
@@ -72,6 +74,12 @@ def description(doctree):
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
+def picture_of(name):
+    """The file of the picture for links to a page: that of its chapter, also of its exercises and their solutions, or the book's."""
+    stem = name.rpartition("/")[2]
+    return f"_static/shared/{stem if stem in reading.stems().values() else 'book'}.png"
+
+
 def describe(app, name, template, context, doctree):
     if doctree is None:
         return
@@ -79,7 +87,8 @@ def describe(app, name, template, context, doctree):
     tags = [f'<meta name="description" content="{html.escape(about["description"])}" />']
     shared = {"title": f"{html.unescape(re.sub('<.*?>', '', context['title']))} · {app.config.html_title}", "type": "article", **about}
     if app.config.html_baseurl:
-        shared |= {"url": f"{app.config.html_baseurl}{name}.html", "image": app.config.html_baseurl + "_static/explorer.png"}
+        shared |= {"url": f"{app.config.html_baseurl}{name}.html", "image": app.config.html_baseurl + picture_of(name),
+                   "image:width": str(SHARED[0]), "image:height": str(SHARED[1]), "image:alt": about["description"]}
     tags += [f'<meta property="og:{key}" content="{html.escape(value)}" />' for key, value in shared.items()]
     if app.config.html_baseurl:
         tags.append('<meta name="twitter:card" content="summary_large_image" />')

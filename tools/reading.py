@@ -170,11 +170,12 @@ def course(every):
 def paths():
     """The ways, in Markdown."""
     def link(c):
-        return f"[{c}](chapters/{stems()[c]}.ipynb \"{title(c)}\")"
-    rows = [f":::{{div}} cx-way\n**{name}** {hours(chapters, levels):.0f} hours\n\n{says}\n\n{' · '.join(map(link, chapters))}\n:::"
-            for name, (chapters, levels, says) in PATHS.items()]
+        words = f"{c} {SHORT[c]}".replace(" ", "\u00a0")
+        return f"[{words}](chapters/{stems()[c]}.ipynb \"{title(c)}\")"
+    rows = [(name, hours(chapters, levels), says, "\u00a0· ".join(map(link, chapters))) for name, (chapters, levels, says) in PATHS.items()]
+    ways = [f":::{{div}} cx-way\n**{name}** {long:.0f} hours\n\n{says}\n\n{links}\n:::" for name, long, says, links in rows]
     whole = hours(list(NEEDS), ["easy", "medium", "hard"])
-    return "\n\n".join(["::::{div} cx-three", *rows, "::::", f"All chapters with all exercises take {whole:.0f} hours: 200 words a minute, "
+    return "\n\n".join(["::::{div} cx-three", *ways, "::::", f"All chapters with all exercises take {whole:.0f} hours: 200 words a minute, "
                         "half a minute for each picture, and the minutes that the exercises state, counted in the notebooks. "
                         "Mathematics that is new to you takes longer."])
 

@@ -50,18 +50,23 @@
       .sort((a, b) => b.score - a.score || (a.page < b.page ? -1 : 1));
   }
 
+  const begun = (some) => new RegExp(`(?<![\\p{L}\\p{N}])(${some})`, "iu");     // "ring" begins "rings" and is no part of "brings"
+
   // A sentence or two of the page that have the most of the words; neither its contents nor its code nor its formulas.
   function quote(source, anchor, asked) {
     const page = new DOMParser().parseFromString(source, "text/html"), article = page.querySelector("article.bd-article");
     const there = anchor && page.getElementById(anchor.slice(1)), from = there ? there.closest("section, dl") : article;
     const pick = (within) => [...within.querySelectorAll("p, li, dd, td")].filter((e) => !e.closest("nav, .cx-under, .cell_input, pre")).map((e) => {
-      const text = e.textContent.replace(/\\[()]/g, "").replace(/\s+/g, " ").trim(), low = text.toLowerCase();
-      return { text, from: e, has: asked.filter((w) => low.includes(w)).length - (text.length < 60 ? .3 : 0) - (/\\[({a-z]/.test(text) ? .5 : 0) };
+      const text = e.textContent.replace(/\\[()]/g, "").replace(/\s+/g, " ").trim();
+      return { text, from: e, has: asked.filter((w) => begun(w).test(text)).length - (text.length < 60 ? .3 : 0) - (/\\[({a-z]/.test(text) ? .5 : 0) };
     }).reduce((best, one) => one.has > best.has ? one : best, { text: "", has: 0 });
-    const best = pick(from).has > 0 ? pick(from) : pick(article), parts = [];
-    const at = Math.min(...asked.map((w) => best.text.toLowerCase().indexOf(w)).filter((i) => i >= 0));
+    // What has the words in its code or its heading alone is quoted from its beginning.
+    const begin = (within) => [...within.querySelectorAll("p")].filter((e) => !e.closest(".cx-under")).map((from) => ({ text: from.textContent.replace(/\s+/g, " ").trim(), from }))
+      .find(({ text }) => text.length > 60 && !text.includes("\\"));
+    const best = [pick(from), !there && pick(article)].find((one) => one.has > 0) ?? begin(from) ?? begin(article) ?? { text: "" }, parts = [];
+    const places = asked.map((w) => best.text.search(begun(w))).filter((i) => i >= 0), at = places.length ? Math.min(...places) : 0;
     const start = at > 60 ? best.text.lastIndexOf(" ", at - 40) + 1 : 0, end = start + 200 < best.text.length ? best.text.lastIndexOf(" ", start + 200) : best.text.length;
-    for (const part of `${start ? "… " : ""}${best.text.slice(start, end)}${end < best.text.length ? " …" : ""}`.split(new RegExp(`(${asked.join("|") || "$^"})`, "i"))) {
+    for (const part of `${start ? "… " : ""}${best.text.slice(start, end)}${end < best.text.length ? " …" : ""}`.split(begun(asked.join("|") || "$^"))) {
       const is = asked.includes(part.toLowerCase());
       parts.push(is ? Object.assign(document.createElement("mark"), { textContent: part }) : part);
     }
