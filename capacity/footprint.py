@@ -14,7 +14,7 @@ from . import specs
 from .algebra import ceil, floor, larger, maximum, minimum, where
 from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered_bytes, in_flight_chunks,
                        logit_bytes, model_state_bytes, padded_copies, recompute_bytes, routed_working_bytes,
-                       score_bytes_per_layer, traffic_buffer_bytes)
+                       score_bytes_per_layer, split_backward_activations, traffic_buffer_bytes)
 from .hardware import Accelerator, Cluster
 from .layout import Layout
 from .transformer import Transformer
@@ -368,7 +368,9 @@ def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook
     kernels = _named(kernels, globals()["kernels"](), Kernels, "kernels")
     buffers = _named(buffers, globals()["buffers"](), Buffers, "buffers")
     *stages, last = (_Stage(model, layout, seq_len, policy, kernels, buffers, units, stage) for stage in _stages(model, layout))
-    return Footprint((*(stage.last_layer() for stage in stages), *last.instants()))
+    ends = () if _is(layout.schedule, 0) else stages[:1]           # of a folded pipeline, the head is on the first
+    return Footprint((*(stage.last_layer() for stage in stages[len(ends):]),
+                      *(instant for stage in (*ends, last) for instant in stage.instants())))
 
 
 def _piece(model, layout):
@@ -392,6 +394,8 @@ class _Stage:
         self.model, self.lay, self.seq_len, self.policy, self.kernels = model, lay, seq_len, policy, kernels
         self.buffers, self.units, self.stage = buffers, units, stage
         self.first, self.last = 1 - minimum(stage, 1), 1 - minimum(lay.pp - 1 - stage, 1)       # 1 where it is, else 0
+        if not _is(lay.schedule, 0):
+            self.last = where(lay.schedule > 2, self.first, self.last)
         self.tokens = lay.microbatch*seq_len/lay.cp             # of a micro-batch, on one device
         self.stored = 2*self.tokens*model.hidden/lay.seq_ranks  # the input of a layer, 16 bits
         self.end = model.vocab*model.hidden/lay.tp              # the matrix at one end of the model
@@ -478,11 +482,17 @@ class _Stage:
 
     # ---- activations -------------------------------------------------------------------------
     def activations(self, layer):
-        """Bytes that the layers keep for all micro-batches in flight, and what the last one has recomputed."""
+        """Bytes that the layers keep for all micro-batches in flight, and what the last one has recomputed.
+
+        Where weight gradients wait, so does what they need, recomputed or not.
+        """
         lay, share = self.lay, self.lay.recompute
+        copies = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, self.stage)/lay.chunks
+        if not _is(lay.schedule, 0):
+            late = split_backward_activations(lay.pp, lay.microbatches, where(lay.schedule == 2, 2, 1))
+            copies, share = where(lay.schedule > 0, late, copies), where(lay.schedule > 0, 0, share)
         dense, sparse = self.layer_bytes(False), self.layer_bytes(True)
         kept = sum(n*(share*self.stored + (1 - share)*nbytes) for n, nbytes in ((self.dense, dense), (self.sparse, sparse)))
-        copies = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, self.stage)/lay.chunks
         return recompute_bytes(copies, 1, kept, layer*share*maximum(dense, sparse))
 
     def layer_bytes(self, sparse):

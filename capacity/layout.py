@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import legality, specs
-
+from .legality import SCHEDULES
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
@@ -24,6 +24,8 @@ class Layout:
     scores     share of the attention scores kept for the backward pass; 0 for a fused kernel
     shards     ranks that share one copy where zero shards anything, copies being all-reduced; None for all replicas
     attention_recompute   share of attention's own two products that is done again; None for `recompute`
+    schedule   order of a pipeline: 0 is 1F1B, interleaved where chunks are above 1; in the others weight
+               gradients wait: 1 is ZB-H1, 2 ZB-H2, 3 ZB-V, whose two chunks are folded
 
     Numbers may be arrays or symbols; `zero` and `sequence_parallel` are choices, and choices are
     Python. Raises ValueError, naming the field, for a count below 1, a share outside 0 to 1 or an
@@ -43,6 +45,7 @@ class Layout:
     scores: Any = 0
     shards: Any = None
     attention_recompute: Any = None
+    schedule: Any = 0
 
     def __post_init__(self):
         specs.at_least(1, batch=self.batch, microbatch=self.microbatch, dp=self.dp, tp=self.tp,
@@ -54,6 +57,8 @@ class Layout:
                 raise ValueError(f"{name} = {share!r}; allowed: a share from 0 to 1")
         if type(self.zero) is not int or not 0 <= self.zero <= 3:
             raise ValueError(f"zero = {self.zero!r}; allowed: 0, 1, 2 or 3")
+        if isinstance(self.schedule, (Real, np.ndarray)) and not np.all(np.isin(self.schedule, range(len(SCHEDULES)))):
+            raise ValueError(f"schedule = {self.schedule!r}; allowed: {', '.join(f'{k} ({s})' for k, s in enumerate(SCHEDULES))}")
         if type(self.sequence_parallel) is not bool:
             raise ValueError(f"sequence_parallel = {self.sequence_parallel!r}; allowed: True, False")
 

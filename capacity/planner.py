@@ -25,7 +25,7 @@ from . import specs
 from .formulas import daly_interval, expected_segment_time
 from .hardware import Cluster, accelerators
 from .layout import Layout
-from .legality import CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, Rule, broken, divisors, layouts, letters
+from .legality import CHOICES, DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, WASTE, Rule, broken, divisors, layouts, letters
 from .step import estimate
 from .tape import Tape, symbol
 from .transformer import Transformer
@@ -119,7 +119,7 @@ class Candidate:
 
     def to_dict(self):
         """Its numbers, {name: number}, those of the layout first."""
-        degrees = {name: getattr(self.layout, name) for name in ("tp", "pp", "cp", "dp", "ep", "chunks", "microbatch",
+        degrees = {name: getattr(self.layout, name) for name in ("tp", "pp", "cp", "dp", "ep", "chunks", "schedule", "microbatch",
                                                                  "zero", "sequence_parallel", "recompute", "shards")}
         return degrees | dict(microbatches=int(self.layout.microbatches), devices=self.devices, time=self.time,
                               memory=self.memory, mfu=float(self.step.mfu), tokens_per_second=float(self.step.token_rate),
@@ -240,7 +240,8 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     options    arguments for `estimate`
     rules      further Rules that a layout must keep, of its letters: what a framework refuses, capacity.launch.DIALECTS
     splits     True to keep of each choice of tp, pp, cp and ep only the best
-    limits     values that a field of Layout may have, or `copies`: tp=8, zero=(0, 1), recompute=0, cp=1, copies=1, ...
+    limits     values that a field of Layout may have, or `copies`: tp=8, zero=(0, 1), recompute=0, cp=1, copies=1, ...;
+               of `schedule` also names, such as "1F1B"
 
     Where nothing fits, or nothing is legal, the Plan says why, and which changes help: each has been searched as a whole.
     Raises TypeError for a model or cluster that is none, ValueError, naming it, for any other argument.
@@ -330,10 +331,14 @@ class _Job:
         for name in limits:
             specs.pick(known, name, "limit")
         limits = {name: tuple(x) if isinstance(x, (tuple, list, range, set, np.ndarray)) else (x,) for name, x in limits.items()}
+        if "schedule" in limits:
+            known = {name: k for k, name in enumerate(SCHEDULES)}
+            limits["schedule"] = tuple(specs.pick(known, k, "schedule") if isinstance(k, str) else k for k in limits["schedule"])
         for name, x in limits.items():
             if not x or not all(isinstance(k, Real) for k in x):
                 raise ValueError(f"{name} = {x!r}; allowed: a number, or numbers")
-            least, most = {"recompute": (0, 1), "zero": (0, 3), "sequence_parallel": (0, 1)}.get(name, (1, math.inf))
+            least, most = {"recompute": (0, 1), "zero": (0, 3), "sequence_parallel": (0, 1), "schedule": (0, len(SCHEDULES) - 1)}.get(
+                name, (1, math.inf))
             if not all(least <= k <= most and (name == "recompute" or k == int(k)) for k in x):
                 raise ValueError(f"{name} = {x!r}; allowed: {'shares' if name == 'recompute' else 'whole numbers'} from {least}"
                                  + (f" to {most}" if most < math.inf else ""))
@@ -456,7 +461,7 @@ class _Search:
             return all(value in self.job.limits.get(name, (value,)) for name, value in (
                 ("zero", 0), ("sequence_parallel", 0)) if rule.name == {"zero": "unshared"}.get(name, "unsplit"))
         laws = [rule for rule in RULES if rule.letters & {*CHOICES}]
-        return (*laws, *filter(named, SYNONYMS), *UNPRICED, *self.job.rules)
+        return (*laws, *filter(named, SYNONYMS), *WASTE, *UNPRICED, *self.job.rules)
 
     def letters(self, zero, sp):
         """The letters of all layouts of a pair, as arrays."""
@@ -689,9 +694,10 @@ def _front(candidates):
 
 
 def _degrees(lay):
-    """The degrees of a layout that are more than one, as a text: "tp 8 sp, pp 4, dp 16"; sp where sequences are shared."""
+    """The degrees of a layout that are more than one, as a text: "tp 8 sp, pp 4, dp 16, ZB-H1"; sp where sequences are shared."""
     degrees = [(k, getattr(lay, k)) for k in ("tp", "pp", "cp", "dp", "ep", "chunks")]
     said = [f"{k} {n}{' sp' if k == 'tp' and lay.sequence_parallel else ''}" for k, n in degrees if n > 1]
+    said += [SCHEDULES[lay.schedule]] if lay.schedule else []
     return ", ".join(said) or "dp 1"
 
 

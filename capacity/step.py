@@ -11,11 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import specs
-from .algebra import maximum, minimum
+from .algebra import maximum, minimum, where
 from .footprint import Footprint, Policy, csv_text, floats, memory, shown
-from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, interval_factor, logit_traffic,
-                       model_flops_utilization, model_state_bytes, nonlinear_bytes, roofline_time, sliding_context,
-                       stage_bound, stage_message_time, stored_score_traffic, streamed_bytes, train_flops_per_token,
+from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, folded_backward_time, interval_factor,
+                       logit_traffic, model_flops_utilization, model_state_bytes, nonlinear_bytes, roofline_time, sliding_context,
+                       split_backward_time, stage_bound, stage_message_time, stored_score_traffic, streamed_bytes, train_flops_per_token,
                        trained_attention_flops, trained_product_bytes, trained_product_flops, two_level_gather_time,
                        uneven_factor)
 from .hardware import Cluster
@@ -288,7 +288,7 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
         kv_heads=model.kv_heads, head_kv=model.kv_width,
         context=seen/model.layers, ffn=model.ffn, matrices=2 + model.gated, vocab=model.vocab, further=model.further,
         expert_ffn=e.ffn if e else model.ffn, active=e.active if e else 1, count=e.count if e else 1, common=e.shared if e else 0,
-        y=lay.microbatch*seq_len/lay.cp, m=m, tp=lay.tp, pp=lay.pp, cp=lay.cp, ep=lay.ep, chunks=lay.chunks,
+        y=lay.microbatch*seq_len/lay.cp, m=m, tp=lay.tp, pp=lay.pp, cp=lay.cp, ep=lay.ep, chunks=lay.chunks, schedule=lay.schedule,
         seq_ranks=lay.seq_ranks, sequence=int(lay.sequence_parallel), replicas=lay.replicas, shards=shards,
         recompute=lay.recompute, again=lay.recompute if lay.attention_recompute is None else lay.attention_recompute,
         traffic=params/(lay.tp*lay.pp)*(scatters*grad + gathers*weight), gradient=grad*params/(lay.tp*lay.pp),
@@ -374,9 +374,17 @@ def price(job, rate):
     # stages
     slowest = stage_bound(q.layers, q.pp, q.chunks, layers/q.layers, head, q.balanced)
     mean = (layers + head)/q.pp
-    bubble = bounded_pipeline_time(q.pp, m, q.chunks, slowest, mean, q.idle) - m*mean
+    bubble, at_home = bounded_pipeline_time(q.pp, m, q.chunks, slowest, mean, q.idle) - m*mean, 1
+    if not _absent(q.schedule):
+        # a forward is a third, as in what hides messages; the head's weight gradients do not wait
+        forward, late = mean/(3 + again), (matmul + experts)/((3 + again)*q.pp)
+        times = q.pp, m, forward, mean - forward - late, late
+        folded = q.schedule > 2
+        split = where(folded, folded_backward_time(*times), split_backward_time(*times, q.schedule))
+        bubble = where(q.schedule > 0, m*(slowest - mean) + split - m*mean, bubble)
+        at_home = where(folded, 2, 1)                       # at the fold a message stays
     send = stage_message_time(2*y*q.hidden/tp, q.replicas*tp, q.node, q.alpha1, beta1, q.alpha2, beta2)
-    pipeline = q.sends*2*m*(q.chunks - 1/q.pp)*send
+    pipeline = q.sends*2*m*(q.chunks - at_home/q.pp)*send
 
     # replicas
     window = m*mean

@@ -13,7 +13,7 @@ from capacity.cli import AMBIGUOUS, TIMES, WHOLE
 from capacity.footprint import PARTS
 from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
 from capacity.layout import Layout
-from capacity.legality import DEGREES, RULES, SYNONYMS, UNPRICED, javascript, letters
+from capacity.legality import DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, WASTE, javascript, letters
 from capacity.planner import BATCH, LASTS, LLAMA3_MTBF, MOST, POWERS, RECOMPUTE, save_interval, slowdown
 from capacity.stack import NARROW, ceiling, constants, rates
 from capacity.step import CAUSES, CURRENT, OPERAND, _values, assembled, error, kind_of, work
@@ -105,9 +105,10 @@ def planner():
     """JavaScript: KERNELS, RULES, DIALECTS, LASTS, the enumeration and the search."""
     kernels = ",\n".join(f"{name}:{{job:{compact(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
     asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters and "copies" not in r.letters] for c in ("zero", "sequence_parallel")}
+    asked["recompute"] = [r.name for r in WASTE]
     asked["copies"] = [r.name for r in SYNONYMS + UNPRICED if "copies" in r.letters]
     pairs = compact([[zero, int(shared)] for zero, shared in PAIRS])
-    return (f"const OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
+    return (f"const DEGREES={compact(DEGREES)},OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
             + javascript() + launch.javascript() + huggingface.javascript() + failures() + params() + own()
             + numbers() + "".join((HERE/name).read_text(encoding="utf-8") for name in ("search.js", "own.js")))
 
@@ -224,7 +225,7 @@ def machine(cluster):
 def data():
     """Models and machines of specs."""
     return dict(models={k: dict(name=m.name, kind=kind(m), context=m.context, q=shape(m)) for k, m in models().items()},
-                machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, causes=CAUSES,
+                machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, causes=CAUSES, schedules=SCHEDULES,
                 letters=[*SHAPE, "experts", *(f"experts_{k}" for k in EXPERTS)],
                 kinds=[f"{part}_bytes" for part in KINDS], words=WORDS,
                 defaults={k: d for k in SHAPE if (d := Transformer.__dataclass_fields__[k].default) and isinstance(d, int)},

@@ -1,5 +1,5 @@
-/* The search. KERNELS, OUTPUTS, PAIRS, RULES, ASKED, DIALECTS, WIDTH and layouts() are printed from the package, and stand above. */
-const DEGREES = ["pp", "chunks", "tp", "cp", "dp", "ep", "microbatch"], REST = OUTPUTS.length - 2, TWO = 2 * PAIRS.length;
+/* The search. DEGREES, KERNELS, OUTPUTS, PAIRS, RULES, ASKED, DIALECTS, WIDTH and layouts() are printed from the package, and stand above. */
+const REST = OUTPUTS.length - 2, TWO = 2 * PAIRS.length;
 
 /* The vocabulary that every tensor degree divides. */
 function padded(q, limits) {
@@ -13,7 +13,7 @@ const kernel = (kind, q) => KERNELS[kind].run(...KERNELS[kind].job.map(k => q[k]
 
 /* The outputs of one layout, {name: number}. */
 function price({ kind, q }, l) {
-  const x = kernel(kind, q)(l.pp, l.chunks, l.tp, l.cp, l.dp, l.ep)(l.microbatch)(l.recompute)(l.copies);
+  const x = kernel(kind, q)(...DEGREES.slice(0, -1).map(k => l[k]))(l.microbatch)(l.recompute)(l.copies);
   const pair = PAIRS.findIndex(([zero, shared]) => zero === l.zero && shared === l.sequence_parallel);
   return Object.fromEntries(OUTPUTS.map((name, i) => [name, i < 2 ? x[2 * pair + i] : x[TWO + REST * pair + i - 2]]));
 }
@@ -34,7 +34,7 @@ function launched(dialect, q) {
 /* All legal layouts of a job {kind, q, limits, most}: how many, how many fit, and the best of each split, of those that the
    framework `only` can run. */
 function search({ kind, q, limits, most, only }, tell = () => {}) {
-  const began = performance.now(), splits = new Map(), whys = new Map(), shares = limits.recompute;
+  const began = performance.now(), splits = new Map(), whys = new Map(), shares = limits.recompute, outer = DEGREES.slice(0, -1);
   const at = kernel(kind, q), last = {}, ok = { zero: [], sequence_parallel: [] }, may = [], splittable = new Map();
   const pairs = PAIRS.map((pair, k) => [...pair, k]).filter(([z, s]) => limits.zero.includes(z) && limits.sequence_parallel.includes(s));
   const values = { zero: [...new Set(pairs.map(p => p[0]))], sequence_parallel: [...new Set(pairs.map(p => p[1]))] };
@@ -43,18 +43,18 @@ function search({ kind, q, limits, most, only }, tell = () => {}) {
   const keep = (q, pair, recompute, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], recompute, copies: q.copies, time, memory });
   layouts({ ...q }, limits, q => {
     for (const name in values) for (const v of values[name]) { q[name] = v; ok[name][v] = ASKED[name].every(rule => RULES[rule].holds(q)); }
-    if (DEGREES.some((k, i) => i < 6 && last[k] !== q[k])) { for (const k of DEGREES) last[k] = q[k]; of = at(q.pp, q.chunks, q.tp, q.cp, q.dp, q.ep); }
-    const priced = of(q.microbatch);
+    if (outer.some(k => last[k] !== q[k])) { for (const k of outer) last[k] = q[k]; of = at(...outer.map(k => q[k])); }
+    const priced = of(q.microbatch), some = shares.filter(share => { q.recompute = share; return ASKED.recompute.every(rule => RULES[rule].holds(q)); });
     const key = q.pp + "," + q.tp + "," + q.cp + "," + q.ep;
     let split = splits.get(key);
     if (!split) splits.set(key, split = { pp: q.pp, tp: q.tp, cp: q.cp, ep: q.ep, legal: 0, fits: 0, least: Infinity, best: null });
-    const copies = copiesOf(q.dp * q.cp), all = shares.map(priced);
+    const copies = copiesOf(q.dp * q.cp), all = some.map(priced);
     for (const c of copies) {
       q.copies = c;
       let any = false;
       for (const z of values.zero) { q.zero = z; any = (may[z] = ASKED.copies.every(rule => RULES[rule].holds(q))) || any; }
-      if (any) for (let i = 0; i < shares.length; i++) {
-        const share = shares[i], x = all[i](c);
+      if (any) for (let i = 0; i < some.length; i++) {
+        const share = some[i], x = all[i](c);
         for (const pair of pairs) {
           if (!may[pair[0]] || !ok.zero[pair[0]] || !ok.sequence_parallel[pair[1]]) continue;
           const time = x[2 * pair[2]], memory = x[2 * pair[2] + 1];
