@@ -13,7 +13,7 @@ import pytest
 
 from capacity import GB, Layout, accelerators, cluster, day, estimate, hour, memory, model, show
 from capacity.launch import DIALECTS, refusals
-from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, Rule, broken, divisors, layouts, letters
+from capacity.legality import AXES, CHOICES, DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, WASTE, Rule, broken, divisors, layouts, letters
 from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, plan, sequences
 from capacity.tape import Namespace, inputs
 
@@ -28,29 +28,29 @@ def test_a_rule_is_one_expression_on_numbers_arrays_and_symbols():
     rng = np.random.default_rng(3)
     n = 500
     q = {k: rng.choice([1, 2, 3, 4, 6, 8, 16, 64], n) for k in DEGREES}
-    q |= dict(devices=rng.choice([16, 64, 128], n), batch=rng.choice([12, 64, 512], n), seq_len=rng.choice([100, 4096], n),
+    q |= dict(schedule=rng.integers(0, 4, n), recompute=rng.choice([0, 0.5, 1], n), devices=rng.choice([16, 64, 128], n), batch=rng.choice([12, 64, 512], n), seq_len=rng.choice([100, 4096], n),
               zero=rng.integers(0, 4, n), sequence_parallel=rng.integers(0, 2, n), copies=rng.choice([1, 2, 4], n), shards=rng.choice([2, 6, 9], n))
     for shape in LARGE, model("mixtral-8x7b"):
         at = vars(letters(shape))
-        for rule in RULES + SYNONYMS + UNPRICED:
+        for rule in RULES + SYNONYMS + WASTE + UNPRICED:
             assert rule.letters <= {*at, *q} and inputs(rule.holds(Namespace())) == rule.letters
             mask = np.broadcast_to(rule.holds(letters(shape, **q)), n)
-            one = [bool(rule.holds(letters(shape, **{k: int(x[i]) for k, x in q.items()}))) for i in range(n)]
+            one = [bool(rule.holds(letters(shape, **{k: x[i].item() for k, x in q.items()}))) for i in range(n)]
             tape = Tape([rule.holds(Namespace())])
             traced = np.broadcast_to(tape.run(**{k: (at | q)[k] for k in tape.inputs})[0], n)
             assert mask.tolist() == one == traced.tolist(), rule.name
 
 
 def test_every_rule_refuses_something_and_says_what():
-    names = [rule.name for rule in RULES + SYNONYMS + UNPRICED]
+    names = [rule.name for rule in RULES + SYNONYMS + WASTE + UNPRICED]
     assert len(set(names)) == len(names)
-    q = letters(LARGE, devices=64, batch=7, seq_len=100, dp=2, tp=5, pp=81, cp=3, ep=7, chunks=2, microbatch=2, zero=1,
+    q = letters(LARGE, devices=64, batch=7, seq_len=100, dp=2, tp=5, pp=81, cp=3, ep=7, chunks=2, schedule=2, microbatch=2, zero=1,
                 sequence_parallel=1, copies=2, shards=4)
     said = broken(q)
-    assert {rule.name for rule in RULES if not rule.holds(q)} == {*names} - {"chunks", *(rule.name for rule in SYNONYMS + UNPRICED)}
+    assert {rule.name for rule in RULES if not rule.holds(q)} == {*names} - {"chunks", *(rule.name for rule in SYNONYMS + WASTE + UNPRICED)}
     assert len(said) == len(RULES) - 1 and all(s.endswith(".") for s in said)
-    bare = letters(model("mixtral-8x7b"), batch=64, dp=4, cp=1, tp=1, ep=8, microbatch=1, zero=2, sequence_parallel=1, copies=4)
-    assert {rule.name for rule in SYNONYMS + UNPRICED if not rule.holds(bare)} == {"unshared", "unsplit", "expert_copies", "copied_gradients"}
+    bare = letters(model("mixtral-8x7b"), schedule=3, recompute=0.5, batch=64, dp=4, cp=1, tp=1, ep=8, microbatch=1, zero=2, sequence_parallel=1, copies=4)
+    assert {rule.name for rule in SYNONYMS + WASTE + UNPRICED if not rule.holds(bare)} == {"unshared", "unsplit", "repeated", "expert_copies", "copied_gradients"}
     assert [rule.name for rule in SYNONYMS if not rule.holds(SimpleNamespace(**vars(bare) | dict(zero=0, tp=2)))] == ["uncopied"]
 
 
@@ -88,8 +88,8 @@ def test_the_enumeration_is_check():
         for pp, tp, cp in itertools.product(ranges["pp"], ranges["tp"], ranges["cp"]):
             if devices % (pp*tp*cp):
                 continue
-            for ep, b, v in itertools.product(ranges["ep"], ranges["microbatch"], ranges["chunks"]):
-                lay = Layout(batch=batch, pp=pp, chunks=v, tp=tp, cp=cp, dp=devices//(pp*tp*cp), ep=ep, microbatch=b)
+            for ep, b, v, schedule in itertools.product(ranges["ep"], ranges["microbatch"], ranges["chunks"], range(4)):
+                lay = Layout(batch=batch, pp=pp, chunks=v, schedule=schedule, tp=tp, cp=cp, dp=devices//(pp*tp*cp), ep=ep, microbatch=b)
                 if lay.check(shape, machine, seq_len) == ():
                     want.append(tuple(getattr(lay, k) for k in DEGREES))
         assert sorted(found) == sorted(want) and len(set(found)) == len(found) > 50
@@ -107,7 +107,7 @@ def test_a_page_goes_through_the_same_layouts():
         found = run(f"{javascript()} const found = []; layouts(data.q, data.limits, q => found.push({json.dumps(DEGREES)}.map(k => q[k]))); return found;",
                     dict(q=vars(q), limits=limits))
         assert found == np.stack([rows[k] for k in DEGREES], 1).tolist() and len(found) > 5
-    bad = dict(vars(q), dp=3, tp=3, pp=2, cp=1, ep=1, chunks=1, microbatch=1, zero=0, sequence_parallel=0, shards=2)
+    bad = dict(vars(q), dp=3, tp=3, pp=2, cp=1, ep=1, chunks=1, schedule=3, microbatch=1, zero=0, sequence_parallel=0, shards=2)
     said = run(f"{javascript()} return Object.values(RULES).slice(0, " + str(len(RULES)) + ").filter(r => !r.holds(data)).map(r => r.sentence(data));", bad)
     assert tuple(said) == broken(letters(shape, **{k: v for k, v in bad.items() if k not in vars(letters(shape))}))
 
@@ -136,6 +136,8 @@ def problem(seed):
         limits["tp"] = (1, 2, 4)
     if rng.random() < 0.3:
         limits["copies"] = rng.choice([(1,), (1, 2), (2, 4), (3,)])
+    if rng.random() < 0.3:
+        limits["schedule"] = rng.choice([(0,), (1, 2, 3), (0, 3)])
     return (shape, replace(machine, device=device, levels=tuple(levels)), rng.choice([8, 16, 24, 32, 48]), rng.choice([1024, 3072])), limits
 
 
@@ -147,19 +149,21 @@ def everything(shape, machine, batch, seq_len, limits):
     for tp, pp, cp in itertools.product(range(1, devices + 1), repeat=3):
         if devices % (tp*pp*cp) == 0 and tp in limits.get("tp", (tp,)):
             dp = devices//(tp*pp*cp)
-            for b, v in itertools.product([b for b in range(1, batch + 1) if batch % (b*dp) == 0], range(1, shape.layers + 3)):
-                lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b)
+            for b, v, schedule in itertools.product([b for b in range(1, batch + 1) if batch % (b*dp) == 0], range(1, shape.layers + 3),
+                                                    limits.get("schedule", range(4))):
+                lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b, schedule=schedule)
                 if lay.check(shape, machine, seq_len) == ():
-                    degrees.append((tp, pp, cp, dp, v, b))
+                    degrees.append((tp, pp, cp, dp, v, b, schedule))
     for zero, shared, again, copies in itertools.product(*(allowed[k] for k in ("zero", "sequence_parallel", "recompute", "copies"))):
         rows = [d for d in degrees if d[2]*d[3] % copies == 0
                 and (copies == 1 if zero == 0 else d[2]*d[3] > copies or 0 not in allowed["zero"])
                 and (copies == 1 or zero < 2 or batch == d[3]*d[5])                             # one micro-batch
+                and (again == 0 or d[6] == 0)                                                   # weight gradients do not wait
                 and (not shared or (d[0] > 1 or False not in allowed["sequence_parallel"]) and seq_len % (d[0]*d[2]) == 0)]
         if rows:
-            tp, pp, cp, dp, v, b = np.array(rows).T
+            tp, pp, cp, dp, v, b, schedule = np.array(rows).T
             shards = dp*cp//copies
-            step = estimate(shape, machine, Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b, zero=zero, shards=shards if copies > 1 else None,
+            step = estimate(shape, machine, Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, schedule=schedule, microbatch=b, zero=zero, shards=shards if copies > 1 else None,
                                                    sequence_parallel=shared, recompute=again), seq_len)
             blast = tp*pp*(cp if zero == 0 else np.lcm(cp, shards))
             assert copies > 1 or zero == 0 or (blast == devices).all()
