@@ -311,7 +311,8 @@ def price(job, rate):
     q, y, m, tp = job, job.y, job.m, job.tp
     dense, sparse = q.layers - q.sparse, q.sparse
     again = q.recompute
-    twice = again + (1 - again)*q.cheap                     # share of what is cheap to make again that is made again
+    extra = (1 - again)*q.cheap                             # share of the layers that make again what is cheap alone
+    twice = again + extra
     beta1, ring, beta2 = rate.links*q.beta1, rate.links*q.ring, rate.adapters*q.beta2
     head_factor, ffn_factor = uneven_factor(q.value_width/tp), uneven_factor(q.ffn/tp)
 
@@ -341,12 +342,13 @@ def price(job, rate):
     streams = (q.layers*streamed_bytes(y, q.hidden, q.value_width, q.kv_width, again, tp, q.seq_ranks)
                + dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, twice))
     if not _absent(q.cheap):
-        streams = streams + q.layers*norm_again_bytes(y, 2*q.hidden + q.narrowed, twice - again, q.seq_ranks)
-    if not _absent(q.casts):                                # what is made again is cast again where products read it
+        streams = streams + q.layers*norm_again_bytes(y, 2*q.hidden + q.narrowed, extra, q.seq_ranks)
+    recast = again + extra/2                                # its narrow copies, one for each reader, are written once: half a cast
+    if not _absent(q.casts):
         streams = streams + q.casts*(
-            q.layers*(cast_bytes(y, q.hidden + q.narrowed/tp, (q.query_width + 2*q.kv_width)/tp, twice)
+            q.layers*(cast_bytes(y, q.hidden + q.narrowed/tp, (q.query_width + 2*q.kv_width)/tp, recast)
                       + cast_bytes(y, q.value_width/tp, q.hidden, again))
-            + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, twice))
+            + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, recast))
     if not _absent(q.stored):
         streams = streams + q.stored*q.layers*stored_score_traffic(y, q.seq_len, q.heads, tp, q.again)
     experts = exchange = routing = 0
@@ -359,7 +361,7 @@ def price(job, rate):
             matmul = matmul + sparse*minimum(q.common, 1)*block(y, maximum(q.common, 1)*q.expert_ffn/tp)
         shared, wide = y*q.common/tp, (q.matrices - 1)*q.expert_ffn
         streams = streams + sparse*(nonlinear_bytes(rows + shared, q.expert_ffn, q.matrices, twice) + q.casts*(
-            cast_bytes(rows + shared, q.expert_ffn, q.hidden, twice) + cast_bytes(shared, q.hidden, wide, twice)
+            cast_bytes(rows + shared, q.expert_ffn, q.hidden, recast) + cast_bytes(shared, q.hidden, wide, recast)
             + cast_bytes(rows, q.hidden, wide, again)))     # copies were kept
         inside = minimum(q.ep, q.node)
         exchange = sparse*q.exchange*(4 + 2*again)*exchange_time(
