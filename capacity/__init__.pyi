@@ -262,6 +262,7 @@ from .formulas.profiling import ladder_mfu as ladder_mfu
 from .formulas.profiling import largest_deviation as largest_deviation
 from .formulas.profiling import time_inside as time_inside
 from .formulas.recomputation import longer_interval_layers as longer_interval_layers
+from .formulas.recomputation import norm_again_bytes as norm_again_bytes
 from .formulas.recomputation import recompute_overhead as recompute_overhead
 from .formulas.recomputation import score_bytes_per_flop as score_bytes_per_flop
 from .formulas.recomputation import selective_overhead as selective_overhead

@@ -26,6 +26,8 @@ class Layout:
     attention_recompute   share of attention's own two products that is done again; None for `recompute`
     schedule   order of a pipeline: 0 is 1F1B, interleaved where chunks are above 1; in the others weight
                gradients wait: 1 is ZB-H1, 2 ZB-H2, 3 ZB-V, whose two chunks are folded
+    cheap_recompute   share of the layers that are not run again which keep no output of a norm or of the feed-forward
+               block's non-linearity, and make it again, element by element, from what they keep
 
     Numbers may be arrays or symbols; `zero` and `sequence_parallel` are choices, and choices are
     Python. Raises ValueError, naming the field, for a count below 1, a share outside 0 to 1 or an
@@ -46,11 +48,12 @@ class Layout:
     shards: Any = None
     attention_recompute: Any = None
     schedule: Any = 0
+    cheap_recompute: Any = 0
 
     def __post_init__(self):
         specs.at_least(1, batch=self.batch, microbatch=self.microbatch, dp=self.dp, tp=self.tp,
                        pp=self.pp, cp=self.cp, ep=self.ep, chunks=self.chunks, shards=self.shards)
-        shares = {name: getattr(self, name) for name in ("recompute", "scores", "attention_recompute")}
+        shares = {name: getattr(self, name) for name in ("recompute", "scores", "attention_recompute", "cheap_recompute")}
         specs.at_least(0, **shares)
         for name, share in shares.items():
             if isinstance(share, (Real, np.ndarray)) and np.any(share > 1):
@@ -106,6 +109,11 @@ class Layout:
     def optimizer_ranks(self):
         """Ranks that share one part's optimizer state."""
         return self.shard_ranks if self.zero >= 1 else 1
+
+    @property
+    def attention_again(self):
+        """Share of attention's own two products that is done again."""
+        return self.recompute if self.attention_recompute is None else self.attention_recompute
 
     @property
     def seq_ranks(self):

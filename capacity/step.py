@@ -14,10 +14,10 @@ from . import specs
 from .algebra import maximum, minimum, where
 from .footprint import Footprint, Policy, csv_text, floats, memory, shown
 from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, folded_backward_time, interval_factor,
-                       logit_traffic, model_flops_utilization, model_state_bytes, nonlinear_bytes, roofline_time, sliding_context,
-                       split_backward_time, stage_bound, stage_message_time, stored_score_traffic, streamed_bytes, train_flops_per_token,
-                       trained_attention_flops, trained_product_bytes, trained_product_flops, two_level_gather_time,
-                       uneven_factor)
+                       logit_traffic, model_flops_utilization, model_state_bytes, nonlinear_bytes, norm_again_bytes, roofline_time,
+                       sliding_context, split_backward_time, stage_bound, stage_message_time, stored_score_traffic, streamed_bytes,
+                       train_flops_per_token, trained_attention_flops, trained_product_bytes, trained_product_flops,
+                       two_level_gather_time, uneven_factor)
 from .hardware import Cluster
 from .layout import Layout
 from .stack import NARROW, SLOW_HEADS, Stack, calibration, constants as fitted, rates
@@ -290,7 +290,7 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
         expert_ffn=e.ffn if e else model.ffn, active=e.active if e else 1, count=e.count if e else 1, common=e.shared if e else 0,
         y=lay.microbatch*seq_len/lay.cp, m=m, tp=lay.tp, pp=lay.pp, cp=lay.cp, ep=lay.ep, chunks=lay.chunks, schedule=lay.schedule,
         seq_ranks=lay.seq_ranks, sequence=int(lay.sequence_parallel), replicas=lay.replicas, shards=shards,
-        recompute=lay.recompute, again=lay.recompute if lay.attention_recompute is None else lay.attention_recompute,
+        recompute=lay.recompute, again=lay.attention_again, cheap=lay.cheap_recompute,
         traffic=params/(lay.tp*lay.pp)*(scatters*grad + gathers*weight), gradient=grad*params/(lay.tp*lay.pp),
         expert_traffic=routed/(lay.ep*lay.pp)*(scatters*grad + gathers*weight), expert_gradient=grad*routed/(lay.ep*lay.pp),
         expert_replicas=replicas, expert_shards=expert_shards, state=state,
@@ -311,6 +311,8 @@ def price(job, rate):
     q, y, m, tp = job, job.y, job.m, job.tp
     dense, sparse = q.layers - q.sparse, q.sparse
     again = q.recompute
+    extra = (1 - again)*q.cheap                             # share of the layers that make again what is cheap alone
+    twice = again + extra
     beta1, ring, beta2 = rate.links*q.beta1, rate.links*q.ring, rate.adapters*q.beta2
     head_factor, ffn_factor = uneven_factor(q.value_width/tp), uneven_factor(q.ffn/tp)
 
@@ -338,12 +340,15 @@ def price(job, rate):
     scores = (q.layers*(1 + q.stored)*q.slow_heads
               * trained_attention_flops(y, q.context, q.attention_width/tp, q.again)/rate.attention)
     streams = (q.layers*streamed_bytes(y, q.hidden, q.value_width, q.kv_width, again, tp, q.seq_ranks)
-               + dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, again))
+               + dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, twice))
+    if not _absent(q.cheap):
+        streams = streams + q.layers*norm_again_bytes(y, 2*q.hidden + q.narrowed, extra, q.seq_ranks)
+    recast = again + extra/2                                # its narrow copies, one for each reader, are written once: half a cast
     if not _absent(q.casts):
         streams = streams + q.casts*(
-            q.layers*cast_bytes(y, q.hidden + (q.value_width + q.narrowed)/tp,
-                                q.hidden + (q.query_width + 2*q.kv_width)/tp, again)
-            + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, again))
+            q.layers*(cast_bytes(y, q.hidden + q.narrowed/tp, (q.query_width + 2*q.kv_width)/tp, recast)
+                      + cast_bytes(y, q.value_width/tp, q.hidden, again))
+            + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, recast))
     if not _absent(q.stored):
         streams = streams + q.stored*q.layers*stored_score_traffic(y, q.seq_len, q.heads, tp, q.again)
     experts = exchange = routing = 0
@@ -354,9 +359,10 @@ def price(job, rate):
         experts = sparse*alone
         if not _absent(q.common):
             matmul = matmul + sparse*minimum(q.common, 1)*block(y, maximum(q.common, 1)*q.expert_ffn/tp)
-        passed = rows + y*q.common/tp
-        streams = streams + sparse*(nonlinear_bytes(passed, q.expert_ffn, q.matrices, again) + q.casts*cast_bytes(
-            passed, q.hidden + q.expert_ffn, q.hidden + (q.matrices - 1)*q.expert_ffn, again))
+        shared, wide = y*q.common/tp, (q.matrices - 1)*q.expert_ffn
+        streams = streams + sparse*(nonlinear_bytes(rows + shared, q.expert_ffn, q.matrices, twice) + q.casts*(
+            cast_bytes(rows + shared, q.expert_ffn, q.hidden, recast) + cast_bytes(shared, q.hidden, wide, recast)
+            + cast_bytes(rows, q.hidden, wide, again)))     # copies were kept
         inside = minimum(q.ep, q.node)
         exchange = sparse*q.exchange*(4 + 2*again)*exchange_time(
             y/tp, q.active, q.hidden, 2, inside, q.ep/inside, EXCHANGE_LATENCY, beta1, beta2)*minimum(q.ep - 1, 1)

@@ -119,6 +119,8 @@ def test_bad_fields_are_named():
         Layout(batch=1, recompute=1.5)
     with pytest.raises(ValueError, match="attention_recompute = 2"):
         Layout(batch=1, attention_recompute=2)
+    with pytest.raises(ValueError, match="cheap_recompute = 2"):
+        Layout(batch=1, cheap_recompute=2)
     with pytest.raises(ValueError, match="shards = 0"):
         Layout(batch=1, shards=0)
     with pytest.raises(TypeError, match="one layout"):
@@ -157,21 +159,21 @@ def test_array_equals_loop(choice):
 
 @pytest.mark.parametrize("choice", [dict(zero=z, sequence_parallel=sp_) for z in range(4) for sp_ in (False, True)])
 def test_symbol_equals_number(choice):
-    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores"
+    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores", "cheap_recompute"
     *symbols, S = sp.symbols((*names, "S"), positive=True)
     algebra = estimate(LLAMA, MACHINE, Layout(**dict(zip(names, symbols)), **choice), S)
     outputs = everything(algebra)
     f = sp.lambdify((*symbols, S), list(outputs.values()), "math", cse=True)
-    for *point, length in [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 8192), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 4096),
-                           (256, 1, 4, 16, 4, 2, 5, 0, 0, 32768), (64, 1, 1, 4, 16, 8, 1, 1, 0, 8192)]:
+    for *point, length in [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 1, 8192), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 0.5, 4096),
+                           (256, 1, 4, 16, 4, 2, 5, 0, 0, 1, 32768), (64, 1, 1, 4, 16, 8, 1, 1, 0, 0, 8192)]:
         number = estimate(LLAMA, MACHINE, Layout(**dict(zip(names, point)), **choice), length)
         for name, value in zip(outputs, f(*point, length)):
             assert value == pytest.approx(everything(number)[name], rel=1e-11, abs=1e-12), name
 
 
 def test_arrays_of_every_field_equal_a_loop():
-    points = [(512, 1, 16, 8, 4, 1, 2, 1, 0.5), (512, 2, 64, 2, 4, 1, 1, 0.25, 1), (256, 1, 4, 16, 4, 2, 5, 0, 0)]
-    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores"
+    points = [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 1), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 0.5), (256, 1, 4, 16, 4, 2, 5, 0, 0, 1)]
+    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores", "cheap_recompute"
     for zero in range(4):
         every = step(Layout(**dict(zip(names, np.array(points, dtype=float).T)), zero=zero))
         for i, point in enumerate(points):
@@ -372,6 +374,46 @@ def test_casts_by_hand():
     assert added == pytest.approx(4*tokens*(ins + outs)*80/MACHINE.device.bandwidth)
     again = [bare(replace(LAYOUT, recompute=1), format=f).pointwise for f in ("fp8", "bf16")]
     assert again[0] - again[1] == pytest.approx(4*tokens*(2*ins + outs)*80/MACHINE.device.bandwidth)
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_cheap_tensors_made_again_by_hand(share):
+    """Llama 3 70B: both norms read and write 16 bits, SwiGLU reads two wide arrays and writes one; nothing else takes longer."""
+    tokens, lay = 512*8192/512*8, replace(LAYOUT, recompute=share)
+    for format in "bf16", "fp8":
+        plain, half, whole = (bare(replace(lay, cheap_recompute=c), format=format) for c in (0, 0.5, 1))
+        again = 2*4*8192/8 + 6*28672/8 + (format == "fp8")*2*(2*8192 + 28672/8)      # three products read it again in 16 bits
+        assert whole.pointwise - plain.pointwise == pytest.approx((1 - share)*tokens*again*80/MACHINE.device.bandwidth)
+        assert half.pointwise - plain.pointwise == pytest.approx((whole.pointwise - plain.pointwise)/2)
+        for cause in set(CAUSES) - {"pointwise", "bubble", "data"}:
+            assert getattr(whole, cause) == getattr(plain, cause), cause
+        assert whole.data <= plain.data, "a longer step hides more"
+        assert whole.bubble == pytest.approx(busy(whole)*3/32 + 3*whole.head)
+    apart = replace(lay, sequence_parallel=False)
+    more = [bare(replace(x, cheap_recompute=1)).pointwise - bare(x).pointwise for x in (lay, apart)]
+    assert more[1] - more[0] == pytest.approx((1 - share)*tokens*8*8192*7/8*80/MACHINE.device.bandwidth), "whole norms on each rank"
+
+
+def test_cheap_tensors_of_a_mixture_by_hand():
+    """DeepSeek-V3 on pairs: four norms, 3 dense layers, and what a rank's copies and its half of the shared expert pass."""
+    H, f, wide, m, y = 7168, 2048, 18432, 64, 4096
+    lay = Layout(batch=2048, dp=32, tp=2, pp=8, ep=32)
+    passed = y/2*8 + y/2
+    norms, products = 61*4*y*(2*H + 1536 + 512), 2*3*(3*y*wide/2 + 58*passed*f)
+    casts = 2*(61*y*(H + (1536 + 512)/2) + 3*y*(H + wide/2) + 58*(passed*f + y/2*H))
+    for format, narrow in ("bf16", 0), ("fp8", 1):
+        more = mixture(replace(lay, cheap_recompute=1), format=format).pointwise - mixture(lay, format=format).pointwise
+        assert more == pytest.approx(m/8*(norms + products + narrow*casts)/MACHINE.device.bandwidth)
+
+
+def test_a_policy_buys_bytes_with_seconds():
+    """Cheap tensors again, all layers again: less memory at each step, more time; the cheap third of the bytes is nearly free."""
+    for shape, lay in (LLAMA, LAYOUT), (model("deepseek-v3"), Layout(batch=2048, dp=64, pp=8, ep=32)):
+        steps = [step(replace(lay, **how), 4096, shape=shape) for how in (
+            dict(), dict(cheap_recompute=0.5), dict(cheap_recompute=1), dict(recompute=1))]
+        times, kept = [s.time for s in steps], [s.footprint.activations for s in steps]
+        assert times == sorted(times) and kept == sorted(kept, reverse=True) and len({*times}) == len({*kept}) == 4
+        assert times[2]/times[0] < 1.03 < 1.1 < times[3]/times[0] and 0.6 < kept[2]/kept[0] < 0.8
 
 
 def test_columns_that_fill_no_tile_cost_two_fifths_more():
