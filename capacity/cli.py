@@ -41,7 +41,7 @@ from .units import Unit, byte, dollar, flop, second, show
 from .witness import trace
 
 DEGREES = "tp", "pp", "cp", "dp", "ep", "chunks", "microbatch"
-OTHERS = "zero", "recompute", "copies", "schedule"
+OTHERS = "zero", "recompute", "cheap_recompute", "copies", "schedule"
 TIMES = dict(min=60.0, h=3600.0, hour=3600.0, hours=3600.0, d=86400.0, day=86400.0, days=86400.0, week=7*86400.0,
              weeks=7*86400.0, y=365.25*86400.0, year=365.25*86400.0, years=365.25*86400.0)
 PREFIXES = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "m": 1e-3, "u": 1e-6, "µ": 1e-6,
@@ -196,7 +196,7 @@ class _Progress:
 # ---- commands --------------------------------------------------------------------------------
 def _plan(args):
     model, cluster = _model(args.model), _cluster(args.cluster)
-    limits = {name: _numbers(text, name) for name in (*DEGREES, "zero", "recompute", "copies") if (text := getattr(args, name))}
+    limits = {name: _numbers(text, name) for name in (*DEGREES, *OTHERS) if name != "schedule" and (text := getattr(args, name))}
     if args.schedule:
         limits["schedule"] = tuple(map(_schedule, args.schedule.split(",")))
     if args.sequence_parallel:
@@ -294,8 +294,8 @@ def _layout(args):
     others = math.prod(degrees.get(k, 1) for k in ("tp", "pp", "cp"))
     if "dp" not in degrees and cluster.devices % others == 0:
         degrees["dp"] = cluster.devices//others
-    zero, recompute = (_whole(quantity(getattr(args, k) or d, Unit(), k)) for k, d in (("zero", "1"), ("recompute", "0")))
-    layout = Layout(batch=sequences(args.batch, seq), zero=zero, recompute=recompute, schedule=_schedule(args.schedule or "0"),
+    others = {k: _whole(quantity(getattr(args, k) or d, Unit(), k)) for k, d in zip(OTHERS, "100")}
+    layout = Layout(batch=sequences(args.batch, seq), **others, schedule=_schedule(args.schedule or "0"),
                     sequence_parallel=args.sequence_parallel == "yes", **degrees)
     if args.copies and (copies := _count(args.copies, "copies")) > 1:
         if layout.replicas % copies:
@@ -558,7 +558,8 @@ def parser():
         sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens (4 x 2^20 where --seq is a power of two)")
         sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence, in digits: 8192")
         for name in (*DEGREES, *OTHERS):
-            sub.add_argument("--" + name, metavar="N,N" if many else "N", help="values allowed" if many else "of the layout")
+            sub.add_argument("--" + name.replace("_", "-"), metavar="N,N" if many else "N",
+                             help="values allowed" if many else "of the layout")
         sub.add_argument("--sequence-parallel", choices=("yes", "no", "both") if many else ("yes", "no"))
         sub.add_argument("--share", default="0.9", help="of a device's memory that may be filled (0.9)")
         sub.add_argument("--format", help="of the products: bf16, fp8")

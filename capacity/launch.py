@@ -149,6 +149,9 @@ MEGATRON = (
          lambda q: f"recompute = {q.recompute} of {q.layers/_pieces(q):g} layers in a piece is no whole number of layers."),
     Rule("shared", lambda q: (q.experts == 0) | (q.tp == 1) | (q.sequence_parallel > 0),
          lambda q: "With experts and tensor parallelism it wants sequence parallelism."),
+    Rule("cheap", lambda q: q.cheap_recompute == 0,
+         lambda q: f"It makes norms and experts' activation functions again by name, and no dense layer's: no option is "
+                   f"cheap_recompute = {q.cheap_recompute}."),
     Rule("schedule", lambda q: q.schedule == 0,
          lambda q: f"Its pipelines run 1F1B, interleaved or not; it has no schedule = {q.schedule}.")), (
     # demanded before Blackwell, and refused by Megatron-FSDP
@@ -187,6 +190,8 @@ TORCHTITAN = (
          lambda q: f"Expert-parallel ranks come from those that shard; with zero = 0 there is no ep = {q.ep}."),
     Rule("whole", lambda q: (q.recompute == 0) | (q.recompute == 1),
          lambda q: f"It recomputes whole models or chosen operations, not recompute = {q.recompute} of the layers."),
+    Rule("cheap", lambda q: q.cheap_recompute == 0,
+         lambda q: f"Of operations it chooses those to keep, and has no option for cheap_recompute = {q.cheap_recompute}."),
     Rule("schedule", lambda q: (q.schedule == 0) | (q.schedule == 3),
          lambda q: f"Its schedules that put weight gradients off have two stages or more on a rank; schedule = {q.schedule} has one.")), (
     Line(lambda q: "parallelism=ParallelismConfig("),
@@ -227,8 +232,9 @@ DEEPSPEED = (
          lambda q: f"Its AutoEP has no zero = 3 beside tensor parallelism; ep is {q.ep} and tp {q.tp}."),
     Rule("shared", lambda q: (q.sequence_parallel == 0) | (q.tp == 1),
          lambda q: "Its tensor parallelism has no option for sequence parallelism."),
-    Rule("whole", lambda q: q.recompute == 0,
-         lambda q: f"What is recomputed, the model decides: it has no option for recompute = {q.recompute}.")), (
+    Rule("whole", lambda q: (q.recompute == 0) & (q.cheap_recompute == 0),
+         lambda q: "What is recomputed, the model decides: it has no option for "
+                   f"recompute = {q.recompute} and cheap_recompute = {q.cheap_recompute}.")), (
     Line(lambda q: f'{{\n  "train_micro_batch_size_per_gpu": {q.microbatch},'),
     Line(lambda q: f'  "gradient_accumulation_steps": {q.batch//(q.dp*q.microbatch)},'),
     # with AutoTP and no mpu, it multiplies these two by all devices

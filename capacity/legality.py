@@ -82,10 +82,14 @@ SYNONYMS = tuple(Rule(*rule) for rule in (
      lambda q: "sequence_parallel without tensor-parallel ranks shares nothing."),
 ))
 
-# A layout that breaks one of these is legal, takes longer than one that keeps it, and needs as much memory: a search skips it.
-WASTE = (Rule("repeated", lambda q: (q.schedule == 0) | (q.recompute == 0),
-              lambda q: f"With schedule = {q.schedule} the last ranks keep what they recompute until its weight gradients are made: "
-                        f"recompute = {q.recompute} saves nothing."),)
+# A layout that breaks one of these is legal: a search does not try it.
+UNTRIED = tuple(Rule(*rule) for rule in (
+    ("repeated", lambda q: (q.schedule == 0) | (q.recompute == 0),
+     lambda q: f"With schedule = {q.schedule} the last ranks keep what they recompute until its weight gradients are made: "
+               f"recompute = {q.recompute} saves nothing."),
+    ("mixed", lambda q: (q.cheap_recompute == 0) | (q.recompute == 0),
+     lambda q: f"Cheap outputs are made again where no layer is run again; recompute = {q.recompute}."),
+))
 
 # A layout that breaks one of these is legal and costs more than it is charged for: a search skips it.
 UNPRICED = tuple(Rule(*rule) for rule in (
@@ -101,12 +105,13 @@ SCHEDULES = "1F1B", "ZB-H1", "ZB-H2", "ZB-V"
 
 # The letters of a layout in the order in which they are chosen, with what each is chosen from: divisors of a letter, all
 # numbers up to it, some numbers, or what follows from the letters before.
-AXES = (("pp", "divisors", "devices"), ("chunks", "up to", "layers"), ("schedule", "among", range(len(SCHEDULES))), ("tp", "divisors", "devices"),
-        ("cp", "divisors", "devices"), ("dp", "follows", lambda q: maximum(q.devices//(q.pp*q.tp*q.cp), 1)),
+AXES = (("pp", "divisors", "devices"), ("chunks", "up to", "layers"), ("schedule", "among", range(len(SCHEDULES))),
+        ("tp", "divisors", "devices"), ("cp", "divisors", "devices"),
+        ("dp", "follows", lambda q: maximum(q.devices//(q.pp*q.tp*q.cp), 1)),
         ("ep", "divisors", "experts"), ("microbatch", "divisors", "batch"))
 DEGREES = tuple(name for name, *_ in AXES)
 # Of each of them, freely. Copies of what zero shards, each shared by dp*cp/copies ranks: divisors of dp*cp.
-CHOICES = "zero", "sequence_parallel", "recompute", "copies"
+CHOICES = "zero", "sequence_parallel", "recompute", "cheap_recompute", "copies"
 
 
 def letters(model, **others):
@@ -187,7 +192,7 @@ def javascript():
             if r.name not in asked and r.letters <= known:
                 asked.add(r.name)
                 lines.append(f"if(!RULES.{r.name}.holds(q)){{refused(RULES.{r.name},q);continue;}}")
-    return (f"const RULES={{{','.join(f'{r.name}:{r.javascript()}' for r in RULES + SYNONYMS + WASTE + UNPRICED)}}};\n"
+    return (f"const RULES={{{','.join(f'{r.name}:{r.javascript()}' for r in RULES + SYNONYMS + UNTRIED + UNPRICED)}}};\n"
             "const divisors=n=>{const low=[],high=[];for(let k=1;k*k<=n;k++)if(n%k===0){low.push(k);if(k*k<n)high.unshift(n/k);}"
             "return n?low.concat(high):[1];};\nconst upto=n=>Array.from({length:n},(_,k)=>k+1);\n"
             "function layouts(q,limits,visit,refused=()=>{}){const allowed=(k,v)=>!(k in limits)||limits[k].includes(v),"

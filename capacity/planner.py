@@ -25,13 +25,15 @@ from . import specs
 from .formulas import daly_interval, expected_segment_time
 from .hardware import Cluster, accelerators
 from .layout import Layout
-from .legality import CHOICES, DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, WASTE, Rule, broken, divisors, layouts, letters
+from .legality import CHOICES, DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, UNTRIED, Rule, broken, divisors, layouts, letters
 from .step import estimate
 from .tape import Tape, symbol
 from .transformer import Transformer
 from .units import show
 
 RECOMPUTE = 0, 0.25, 0.5, 0.75, 1                 # shares of recomputation that a search tries unless told
+CHEAP = 0, 1                                      # and shares of layers that make cheap outputs again
+SHARES = "recompute", "cheap_recompute"
 OBJECTIVES = "time", "goodput", "cost"
 ROWS = 2048                                       # layouts of a pair and a share at a time: their arrays stay in a core's cache
 MANY = 5_000_000                                  # layouts from which on pruning pays
@@ -120,7 +122,7 @@ class Candidate:
     def to_dict(self):
         """Its numbers, {name: number}, those of the layout first."""
         degrees = {name: getattr(self.layout, name) for name in ("tp", "pp", "cp", "dp", "ep", "chunks", "schedule", "microbatch",
-                                                                 "zero", "sequence_parallel", "recompute", "shards")}
+                                                                 "zero", "sequence_parallel", "recompute", "cheap_recompute", "shards")}
         return degrees | dict(microbatches=int(self.layout.microbatches), devices=self.devices, time=self.time,
                               memory=self.memory, mfu=float(self.step.mfu), tokens_per_second=float(self.step.token_rate),
                               blast=self.blast)
@@ -209,7 +211,8 @@ class Plan:
         """Head and rows of the table that is shown, of the first `most`."""
         head = ["layout", "micro-batch", "ZeRO", "recompute", "step", "MFU", "memory", "devices"]
         return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:,.0f}",
-                       f"{c.layout.zero}" + (f" x {c.layout.copies:.0f}" if c.layout.shards else ""), f"{c.layout.recompute:.0%}",
+                       f"{c.layout.zero}" + (f" x {c.layout.copies:.0f}" if c.layout.shards else ""),
+                       "cheap" if c.layout.cheap_recompute else f"{c.layout.recompute:.0%}",
                        show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
                        c.devices] for c in getattr(self, of)[:most]]
 
@@ -337,10 +340,10 @@ class _Job:
         for name, x in limits.items():
             if not x or not all(isinstance(k, Real) for k in x):
                 raise ValueError(f"{name} = {x!r}; allowed: a number, or numbers")
-            least, most = {"recompute": (0, 1), "zero": (0, 3), "sequence_parallel": (0, 1), "schedule": (0, len(SCHEDULES) - 1)}.get(
-                name, (1, math.inf))
-            if not all(least <= k <= most and (name == "recompute" or k == int(k)) for k in x):
-                raise ValueError(f"{name} = {x!r}; allowed: {'shares' if name == 'recompute' else 'whole numbers'} from {least}"
+            least, most = {"zero": (0, 3), "sequence_parallel": (0, 1), "schedule": (0, len(SCHEDULES) - 1)}.get(
+                name, (0, 1) if name in SHARES else (1, math.inf))
+            if not all(least <= k <= most and (name in SHARES or k == int(k)) for k in x):
+                raise ValueError(f"{name} = {x!r}; allowed: {'shares' if name in SHARES else 'whole numbers'} from {least}"
                                  + (f" to {most}" if most < math.inf else ""))
         for name in options or {}:
             specs.pick(dict.fromkeys(list(inspect.signature(estimate).parameters)[4:]), name, "option")
@@ -419,7 +422,7 @@ def said(batch, seq_len):
 class _Search:
     """All layouts on one number of devices.
 
-    A row is a choice of DEGREES; to each belong all shares of recomputation, all numbers of copies that divide its replicas
+    A row is a choice of DEGREES; to each belong all SHARES of recomputation, all numbers of copies that divide its replicas
     and all pairs of `zero` and `sequence_parallel`: prices are arrays [row, share, copies] of each pair. Rows that differ in
     `chunks` alone are a block.
 
@@ -437,7 +440,11 @@ class _Search:
         self.job, self.model, self.cluster, self.rows, self.look = job, model, cluster, rows, least
         self.size = len(rows["pp"])
         self.limit = job.share*cluster.device.memory
-        self.shares = np.array(sorted(job.limits.get("recompute", RECOMPUTE)), float)
+        shares = itertools.product(*(sorted(job.limits.get(name, some)) for name, some in zip(SHARES, (RECOMPUTE, CHEAP))))
+        mixed = next(rule for rule in UNTRIED if rule.name == "mixed")
+        shares = [*shares]
+        tried = [pair for pair in shares if mixed.holds(SimpleNamespace(**dict(zip(SHARES, pair))))]
+        self.shares = np.array(tried or shares, float).T                # rows: those of SHARES
         self.pairs = [(zero, sp) for zero in sorted(job.limits.get("zero", range(4)))
                       for sp in sorted(map(bool, job.limits.get("sequence_parallel", (False, True))))]
         self.replicas = rows["dp"]*rows["cp"]
@@ -446,7 +453,7 @@ class _Search:
         self.copies = np.array([c for c in divisors(cluster.devices) if c in job.limits.get("copies", (c,))
                                 and not broken(SimpleNamespace(**vars(q), copies=c), early)], np.int64)
         self.allowed = self.masks()
-        self.each = sum(a.sum((1, 2))*(len(self.shares)//a.shape[1]) for a in self.allowed)      # legal layouts of each row
+        self.each = sum(a.sum((1, 2))*(self.shares.shape[1]//a.shape[1]) for a in self.allowed)      # legal layouts of each row
         self.legal = int(self.each.sum())
         self.levels = np.array(divisors(cluster.devices))
         self.split = functools.reduce(lambda key, name: key*(cluster.devices + 1) + rows[name], ("tp", "pp", "cp", "ep"), 0)
@@ -455,19 +462,24 @@ class _Search:
         self.priced = self.fits = 0
         self.least = np.inf
 
+    @property
+    def recomputed(self):
+        """The shares as arrays [share, 1], by name."""
+        return {name: x[:, None] for name, x in zip(SHARES, self.shares)}
+
     def rules(self):
         """The Rules of what is chosen for a row: the laws, what has another name that is a choice too, and the job's own."""
         def named(rule):
             return all(value in self.job.limits.get(name, (value,)) for name, value in (
                 ("zero", 0), ("sequence_parallel", 0)) if rule.name == {"zero": "unshared"}.get(name, "unsplit"))
         laws = [rule for rule in RULES if rule.letters & {*CHOICES}]
-        return (*laws, *filter(named, SYNONYMS), *WASTE, *UNPRICED, *self.job.rules)
+        return (*laws, *filter(named, SYNONYMS), *UNTRIED, *UNPRICED, *self.job.rules)
 
     def letters(self, zero, sp):
         """The letters of all layouts of a pair, as arrays."""
         rows = {name: x[:, None, None] for name, x in self.rows.items()}
         return SimpleNamespace(**vars(self.job.letters(self.cluster.devices, self.model)) | rows, zero=int(zero), copies=self.copies,
-                               sequence_parallel=int(sp), recompute=self.shares[:, None])
+                               sequence_parallel=int(sp), **self.recomputed)
 
     def masks(self, without=(), known=None):
         """Which layouts of each pair are legal: arrays [row, share, copies], of one share where all are alike.
@@ -493,8 +505,8 @@ class _Search:
             if mask.any():
                 row, share, copy = (int(k[0]) for k in np.nonzero(mask))
                 q = vars(self.job.letters(self.cluster.devices, self.model)) | {k: int(x[row]) for k, x in self.rows.items()}
-                return SimpleNamespace(**q, zero=int(zero), sequence_parallel=int(sp), recompute=float(self.shares[share]),
-                                       copies=int(self.copies[copy]))
+                return SimpleNamespace(**q, zero=int(zero), sequence_parallel=int(sp), copies=int(self.copies[copy]),
+                                       **dict(zip(SHARES, self.shares[:, share].tolist())))
         return None
 
     def blast(self, zero, at, copies):
@@ -523,13 +535,14 @@ class _Search:
         self.free = [name for name in DEGREES if len(np.unique(self.rows[name])) > 1 or name == "chunks"]
         degrees = {name: symbol(name) if name in self.free else int(self.rows[name][0]) for name in DEGREES}
         return [self.job.price(self.model, self.cluster, Layout(
-            batch=self.job.batch, zero=int(zero), sequence_parallel=sp, recompute=symbol("recompute"), **degrees,
+            batch=self.job.batch, zero=int(zero), sequence_parallel=sp, **degrees,
+            **{name: symbol(name) if x.any() else 0 for name, x in self.recomputed.items()},
             shards=symbol(f"shards_{zero}") if zero and self.copies.tolist() != [1] else None))
             for zero, sp in self.pairs]
 
     def inputs(self, at, columns):
         """The inputs of the tape for rows `at`, and for these columns of copies, {zero: columns}."""
-        known = {name: x[at, None, None].astype(float) for name, x in self.rows.items()} | {"recompute": self.shares[:, None]}
+        known = {name: x[at, None, None].astype(float) for name, x in self.rows.items()} | self.recomputed
         known |= {f"shards_{zero}": self.replicas[at, None, None]/self.copies[some] for zero, some in columns.items()}
         return {name: known[name] for name in self.tape.inputs}
 
@@ -567,13 +580,13 @@ class _Search:
     def handfuls(self, rows):
         """These rows in pieces of about ROWS layouts of a pair and a share, those together that have the same copies."""
         rows = rows[np.lexsort((self.each[rows], self.replicas[rows]))]
-        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(ROWS*len(self.shares)*len(self.pairs)))) + 1)
+        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(ROWS*self.shares.shape[1]*len(self.pairs)))) + 1)
 
     def block_bounds(self, steps, first, low, high, columns):
         """Bounds from below of the time and the memory of each block and pair: two arrays [pair, block]."""
         tape = Tape([x for s in steps for x in (*s.seconds.values(), s.memory)])
         values = {name: self.rows[name][first].astype(float) for name in tape.inputs if name in DEGREES}
-        values |= {"chunks": (low, high), "recompute": (self.shares[0], self.shares[-1])}
+        values |= {"chunks": (low, high)} | {name: (x.min(), x.max()) for name, x in self.recomputed.items()}
         for zero in {zero for zero, _ in self.pairs}:
             some = functools.reduce(np.logical_or, (may for pair, may in zip(self.pairs, columns) if pair[0] == zero))
             shards = self.replicas[first, None]/self.copies
@@ -615,7 +628,7 @@ class _Search:
             may = allowed[k][:, :, columns[zero]]
             if not may.any():
                 continue
-            shape = len(at), len(self.shares), may.shape[2]
+            shape = len(at), self.shares.shape[1], may.shape[2]
             seconds, nbytes = (np.broadcast_to(x, shape) for x in results[2*k:2*k + 2])
             self.priced += int(may.sum())*(shape[1]//may.shape[1])
             if self.look:
@@ -661,9 +674,9 @@ class _Search:
     def candidate(self, found):
         seconds, nbytes, blast, row, pair, share, copies = found
         zero, sp = self.pairs[int(pair)]
-        share, copies = self.shares[int(share)], int(self.copies[int(copies)])
-        layout = Layout(batch=self.job.batch, zero=int(zero), sequence_parallel=sp,
-                        recompute=int(share) if share == int(share) else float(share),
+        copies = int(self.copies[int(copies)])
+        shares = {name: int(x) if x == int(x) else float(x) for name, x in zip(SHARES, self.shares[:, int(share)])}
+        layout = Layout(batch=self.job.batch, zero=int(zero), sequence_parallel=sp, **shares,
                         shards=int(self.replicas[int(row)])//copies if copies > 1 else None,
                         **{name: int(self.rows[name][int(row)]) for name in DEGREES})
         return Candidate(layout, self.cluster, float(seconds), float(nbytes), int(blast),

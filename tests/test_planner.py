@@ -13,7 +13,7 @@ import pytest
 
 from capacity import GB, Layout, accelerators, cluster, day, estimate, hour, memory, model, show
 from capacity.launch import DIALECTS, refusals
-from capacity.legality import AXES, CHOICES, DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, WASTE, Rule, broken, divisors, layouts, letters
+from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, UNTRIED, Rule, broken, divisors, layouts, letters
 from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, plan, sequences
 from capacity.tape import Namespace, inputs
 
@@ -32,7 +32,7 @@ def test_a_rule_is_one_expression_on_numbers_arrays_and_symbols():
               zero=rng.integers(0, 4, n), sequence_parallel=rng.integers(0, 2, n), copies=rng.choice([1, 2, 4], n), shards=rng.choice([2, 6, 9], n))
     for shape in LARGE, model("mixtral-8x7b"):
         at = vars(letters(shape))
-        for rule in RULES + SYNONYMS + WASTE + UNPRICED:
+        for rule in RULES + SYNONYMS + UNTRIED + UNPRICED:
             assert rule.letters <= {*at, *q} and inputs(rule.holds(Namespace())) == rule.letters
             mask = np.broadcast_to(rule.holds(letters(shape, **q)), n)
             one = [bool(rule.holds(letters(shape, **{k: x[i].item() for k, x in q.items()}))) for i in range(n)]
@@ -42,15 +42,15 @@ def test_a_rule_is_one_expression_on_numbers_arrays_and_symbols():
 
 
 def test_every_rule_refuses_something_and_says_what():
-    names = [rule.name for rule in RULES + SYNONYMS + WASTE + UNPRICED]
+    names = [rule.name for rule in RULES + SYNONYMS + UNTRIED + UNPRICED]
     assert len(set(names)) == len(names)
     q = letters(LARGE, devices=64, batch=7, seq_len=100, dp=2, tp=5, pp=81, cp=3, ep=7, chunks=2, schedule=2, microbatch=2, zero=1,
                 sequence_parallel=1, copies=2, shards=4)
     said = broken(q)
-    assert {rule.name for rule in RULES if not rule.holds(q)} == {*names} - {"chunks", *(rule.name for rule in SYNONYMS + WASTE + UNPRICED)}
+    assert {rule.name for rule in RULES if not rule.holds(q)} == {*names} - {"chunks", *(rule.name for rule in SYNONYMS + UNTRIED + UNPRICED)}
     assert len(said) == len(RULES) - 1 and all(s.endswith(".") for s in said)
     bare = letters(model("mixtral-8x7b"), schedule=3, recompute=0.5, batch=64, dp=4, cp=1, tp=1, ep=8, microbatch=1, zero=2, sequence_parallel=1, copies=4)
-    assert {rule.name for rule in SYNONYMS + WASTE + UNPRICED if not rule.holds(bare)} == {"unshared", "unsplit", "repeated", "expert_copies", "copied_gradients"}
+    assert {rule.name for rule in SYNONYMS + UNTRIED + UNPRICED if not rule.holds(bare)} == {"unshared", "unsplit", "repeated", "expert_copies", "copied_gradients"}
     assert [rule.name for rule in SYNONYMS if not rule.holds(SimpleNamespace(**vars(bare) | dict(zero=0, tp=2)))] == ["uncopied"]
 
 

@@ -1,6 +1,4 @@
 /* The search. DEGREES, KERNELS, OUTPUTS, PAIRS, RULES, ASKED, DIALECTS, WIDTH and layouts() are printed from the package, and stand above. */
-const REST = OUTPUTS.length - 2, TWO = 2 * PAIRS.length;
-
 /* The vocabulary that every tensor degree divides. */
 function padded(q, limits) {
   const gcd = (a, b) => b ? gcd(b, a % b) : a;
@@ -13,9 +11,10 @@ const kernel = (kind, q) => KERNELS[kind].run(...KERNELS[kind].job.map(k => q[k]
 
 /* The outputs of one layout, {name: number}. */
 function price({ kind, q }, l) {
-  const x = kernel(kind, q)(...DEGREES.slice(0, -1).map(k => l[k]))(l.microbatch)(l.recompute)(l.copies);
+  const x = kernel(kind, q)(...DEGREES.slice(0, -1).map(k => l[k]))(l.microbatch)(l.recompute, l.cheap_recompute)(l.copies);
   const pair = PAIRS.findIndex(([zero, shared]) => zero === l.zero && shared === l.sequence_parallel);
-  return Object.fromEntries(OUTPUTS.map((name, i) => [name, i < 2 ? x[2 * pair + i] : x[TWO + REST * pair + i - 2]]));
+  const rest = x[2 * PAIRS.length]();
+  return Object.fromEntries(OUTPUTS.map((name, i) => [name, i < 2 ? x[2 * pair + i] : rest[(OUTPUTS.length - 2) * pair + i - 2]]));
 }
 
 /* Sentences of the rules that a layout breaks. */
@@ -34,21 +33,22 @@ function launched(dialect, q) {
 /* All legal layouts of a job {kind, q, limits, most}: how many, how many fit, and the best of each split, of those that the
    framework `only` can run. */
 function search({ kind, q, limits, most, only }, tell = () => {}) {
-  const began = performance.now(), splits = new Map(), whys = new Map(), shares = limits.recompute, outer = DEGREES.slice(0, -1);
+  const began = performance.now(), splits = new Map(), whys = new Map(), outer = DEGREES.slice(0, -1);
   const at = kernel(kind, q), last = {}, ok = { zero: [], sequence_parallel: [] }, may = [], splittable = new Map();
   const pairs = PAIRS.map((pair, k) => [...pair, k]).filter(([z, s]) => limits.zero.includes(z) && limits.sequence_parallel.includes(s));
   const values = { zero: [...new Set(pairs.map(p => p[0]))], sequence_parallel: [...new Set(pairs.map(p => p[1]))] };
   const copiesOf = n => { let found = splittable.get(n); if (!found) splittable.set(n, found = divisors(n).filter(c => !limits.copies || limits.copies.includes(c))); return found; };
+  const shares = limits.recompute.flatMap(recompute => limits.cheap_recompute.map(cheap_recompute => ({ recompute, cheap_recompute })));
   let legal = 0, fits = 0, best = null, least = null, of, turn = 0, next = began + 40;
-  const keep = (q, pair, recompute, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], recompute, copies: q.copies, time, memory });
+  const keep = (q, pair, share, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], ...share, copies: q.copies, time, memory });
   layouts({ ...q }, limits, q => {
     for (const name in values) for (const v of values[name]) { q[name] = v; ok[name][v] = ASKED[name].every(rule => RULES[rule].holds(q)); }
     if (outer.some(k => last[k] !== q[k])) { for (const k of outer) last[k] = q[k]; of = at(...outer.map(k => q[k])); }
-    const priced = of(q.microbatch), some = shares.filter(share => { q.recompute = share; return ASKED.recompute.every(rule => RULES[rule].holds(q)); });
+    const priced = of(q.microbatch), some = shares.filter(share => { Object.assign(q, share); return ASKED.recompute.every(rule => RULES[rule].holds(q)); });
     const key = q.pp + "," + q.tp + "," + q.cp + "," + q.ep;
     let split = splits.get(key);
     if (!split) splits.set(key, split = { pp: q.pp, tp: q.tp, cp: q.cp, ep: q.ep, legal: 0, fits: 0, least: Infinity, best: null });
-    const copies = copiesOf(q.dp * q.cp), all = some.map(priced);
+    const copies = copiesOf(q.dp * q.cp), all = some.map(share => priced(share.recompute, share.cheap_recompute));
     for (const c of copies) {
       q.copies = c;
       let any = false;
@@ -64,7 +64,7 @@ function search({ kind, q, limits, most, only }, tell = () => {}) {
           fits++; split.fits++;
           const old = split.best;
           if (old && (time > old.time || time === old.time && memory >= old.memory)) continue;
-          if (only) { Object.assign(q, { zero: pair[0], sequence_parallel: pair[1], recompute: share }); if (!DIALECTS[only].refuses.every(r => r.holds(q))) continue; }
+          if (only) { Object.assign(q, { zero: pair[0], sequence_parallel: pair[1], ...share }); if (!DIALECTS[only].refuses.every(r => r.holds(q))) continue; }
           split.best = keep(q, pair, share, time, memory);
           if (!best || time < best.time || time === best.time && memory < best.memory) best = split.best;
         }
