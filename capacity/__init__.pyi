@@ -230,6 +230,7 @@ from .formulas.parallel import tokens_to_hide_two_level_all_reduce as tokens_to_
 from .formulas.parallel import tp_intensity as tp_intensity
 from .formulas.parallel import ulysses_bytes as ulysses_bytes
 from .formulas.pipeline import bubble_at_fixed_batch as bubble_at_fixed_batch
+from .formulas.pipeline import folded_backward_time as folded_backward_time
 from .formulas.pipeline import interleaved_activations as interleaved_activations
 from .formulas.pipeline import one_f_one_b_activations as one_f_one_b_activations
 from .formulas.pipeline import one_f_one_b_period as one_f_one_b_period
@@ -238,6 +239,7 @@ from .formulas.pipeline import pipeline_egress as pipeline_egress
 from .formulas.pipeline import pipeline_idle_of_ideal as pipeline_idle_of_ideal
 from .formulas.pipeline import pipeline_time as pipeline_time
 from .formulas.pipeline import pp_intensity as pp_intensity
+from .formulas.pipeline import split_backward_activations as split_backward_activations
 from .formulas.pipeline import split_backward_span as split_backward_span
 from .formulas.pipeline import split_backward_time as split_backward_time
 from .formulas.precision import chain_sum_error as chain_sum_error
