@@ -500,7 +500,7 @@ class _Stage:
         kept = self.dense*dense[0] + self.sparse*sparse[0]
         copies = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, self.stage)/lay.chunks
         if not _is(lay.schedule, 0):
-            late = split_backward_activations(lay.pp, lay.microbatches, where(lay.schedule == 2, 2, 1))
+            late = split_backward_activations(lay.pp, lay.microbatches, where(lay.schedule > 2, 1, lay.schedule))
             copies = where(lay.schedule > 0, late, copies)
         return recompute_bytes(copies, 1, kept, layer*maximum(dense[1], sparse[1]))
 

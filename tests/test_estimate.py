@@ -18,6 +18,7 @@ from capacity.hardware import Level
 from capacity.protocol import Score
 from capacity.stack import ceiling, constants as fitted, rates
 from capacity.step import CAUSES
+from capacity.witness.schedule import simulate, zb_h1, zb_h2, zb_v
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 512)
@@ -773,6 +774,49 @@ def test_bubble_of_a_pipeline_with_a_head():
     s = bare()
     assert (s.bubble - h1, s.bubble - h2) == pytest.approx((busy(s)*2/32, busy(s)*3/32))
     assert bare(Layout(batch=512, dp=64, tp=8)).bubble == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("schedule, make, chunks", [(1, zb_h1, 1), (2, zb_h2, 1), (3, zb_v, 2)])
+def test_a_schedule_waits_as_long_as_on_the_clock(schedule, make, chunks):
+    """The simulator's step of a third forward, and weight gradients of the layers alone that wait; dense and sparse, recomputed or not."""
+    for lay, shape in ((LAYOUT, LLAMA), (replace(LAYOUT, recompute=1), LLAMA), (replace(LAYOUT, recompute=0.5, dp=8, cp=2, microbatch=2), LLAMA),
+                       (replace(LAYOUT, ep=8), model("mixtral-8x7b"))):
+        plain, s = (bare(replace(lay, chunks=chunks, schedule=k), shape=shape) for k in (0, schedule))
+        m, again = lay.microbatches, lay.recompute
+        each, products = busy(s)/m, (s.matmul + s.experts)/m
+        forward, late = each/(3 + again), products/(3 + again)
+        took = simulate(make(4, int(m)), forward, each - forward - late, late).makespan
+        uneven = plain.bubble - 3*each/chunks                # the head's stage, of whole backward passes
+        assert s.bubble == pytest.approx(took - m*each + uneven, rel=1e-9)
+        assert s.pipeline/plain.pipeline == pytest.approx((2 - 2/4)/(2 - 1/4) if schedule == 3 else 1), "at the fold a message stays"
+        same = {k: x for k, x in s.seconds.items() if k not in ("bubble", "pipeline")}
+        assert same == {k: plain.seconds[k] for k in same} and (s.bubble < plain.bubble or chunks > 1)
+
+
+def test_schedules_of_arrays_and_symbols_are_those_of_numbers():
+    kinds = np.arange(4)
+    many = step(replace(LAYOUT, schedule=kinds, chunks=np.array([1, 1, 1, 2])))
+    k = sp.Symbol("k", integer=True, nonnegative=True)
+    some = step(replace(LAYOUT, schedule=k, chunks=1 + sp.floor(k/3)))
+    for schedule in kinds.tolist():
+        one = step(replace(LAYOUT, schedule=schedule, chunks=1 + schedule//3))
+        assert (many.time[schedule], many.memory[schedule]) == pytest.approx((one.time, one.memory), rel=1e-12)
+        assert (float(some.time.subs(k, schedule)), float(some.memory.subs(k, schedule))) == pytest.approx((one.time, one.memory), rel=1e-12)
+    for bad in 4, -1, 1.5, np.array([0, 7]):
+        with pytest.raises(ValueError, match="schedule = .*; allowed: 0 .1F1B., 1 .ZB-H1., 2 .ZB-H2., 3 .ZB-V."):
+            Layout(batch=1, schedule=bad)
+
+
+@pytest.mark.parametrize("change, words", [
+    (dict(pp=1, schedule=1, dp=64), "have one chunk and ZB-V .3. two, in a pipeline; schedule = 1 has 1 on pp = 1."),
+    (dict(schedule=3), "schedule = 3 has 1 on pp = 4."), (dict(schedule=2, chunks=2), "schedule = 2 has 2 on pp = 4."),
+    (dict(schedule=1, batch=48), "puts weight gradients off by up to 1.*and there are 3 with pp = 4."),
+    (dict(schedule=2, batch=96), "by up to 2.*and there are 6 with pp = 4."), (dict(schedule=3, chunks=2, batch=96), "by up to 2.*there are 6 ")])
+def test_a_schedule_that_cannot_be_is_refused(change, words):
+    said, = replace(LAYOUT, **change).check(LLAMA, MACHINE, 8192)
+    assert re.search(words, said), said
+    enough = {48: 64, 96: 112}.get(change.get("batch"))
+    assert not enough or replace(LAYOUT, **change | {"batch": enough}).check(LLAMA, MACHINE, 8192) == (), "one micro-batch more"
 
 
 def test_a_bubble_repeats_every_kind_of_work():

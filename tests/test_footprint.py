@@ -18,6 +18,7 @@ from capacity import (Buffers, Footprint, GiB, Kernels, Layout, MiB, Policy, Sav
 from capacity.footprint import PARTS
 from capacity.transformer import models
 from capacity.witness import recompute, tiny
+from capacity.witness.schedule import simulate, zb_h1, zb_h2, zb_v
 
 LLAMA, DEEPSEEK = model("llama3-70b"), model("deepseek-v3")
 MACHINE = cluster("dgx-h100", 512)
@@ -231,6 +232,37 @@ def test_in_flight_is_what_the_schedule_has_in_flight(p, v):
             first = steps.index(-1)
             assert sum(steps[:first]) == most, "when the first backward pass begins"
             assert most == (one_f_one_b_activations(p, m, device) if v == 1 else in_flight_chunks(m, p, v, device))
+
+
+@pytest.mark.parametrize("schedule, make, chunks", [(1, zb_h1, 1), (2, zb_h2, 1), (3, zb_v, 2)])
+def test_where_weight_gradients_wait_activations_do(schedule, make, chunks):
+    """On every stage as many as the clock counts; recomputing layers frees nothing on the last, and cheap outputs are freed as ever."""
+    for p, m in ((2, 8), (4, 7), (8, 32)):
+        lay = Layout(batch=m*512//8//p, dp=512//8//p, tp=8, pp=p, chunks=chunks, schedule=schedule)
+        f = foot(lay)
+        one = 80//p*per_token(LLAMA)*8192
+        held = simulate(make(p, m)).peak_activations
+        each = {i.stage: i.parts["activations"] for i in f.instants}
+        alone = foot(replace(lay, pp=1, dp=lay.dp*p, schedule=0, chunks=1, batch=lay.dp*p)).activations/80*(80//p)
+        assert [each[s] for s in range(p)] == pytest.approx([h*alone for h in held], rel=1e-12) and alone < one
+        assert foot(replace(lay, recompute=1)).activations >= f.activations > foot(replace(lay, cheap_recompute=1)).activations
+        pending = [max(accumulate({"I": 1, "W": -1}.get(op.kind, 0) for slot in order for op in slot))/chunks for order in make(p, m).slots]
+        assert max(held) - max(pending) <= 1/2, "on some device nearly all of them wait for W"
+
+
+def test_a_folded_pipeline_ends_where_it_began():
+    lay, llama = replace(LAYOUT, chunks=2), model("llama3-8b")
+    looped, folded = (foot(replace(lay, schedule=k), llama) for k in (0, 3))
+    ends = {k: {i.stage for i in f.instants if i.parts["head"]} for k, f in ((0, looped), (3, folded))}
+    assert ends == {0: {3}, 3: {0}}
+    weights = [{i.stage: i.parts["weights"] for i in f.instants} for f in (looped, folded)]
+    norm = 2*llama.hidden
+    end = 2*llama.vocab*llama.hidden/8
+    assert weights[0][0] - weights[0][1] == pytest.approx(end) == weights[0][3] - weights[0][1] - norm
+    assert weights[1][0] - weights[1][1] == pytest.approx(2*end + norm) and weights[1][1] == weights[1][3] == weights[0][1]
+    tied = [foot(replace(lay, schedule=k), replace(llama, tied=1)).instants for k in (0, 3)]
+    assert [i.parts["weights"] for i in tied[1] if i.stage == 0][0] - weights[1][1] == pytest.approx(end + norm), "one matrix, not two"
+    assert folded.worst.stage == 0 and folded.worst.name == "the head"
 
 
 def test_a_recomputed_layer_and_the_logits_do_not_meet():
