@@ -28,7 +28,7 @@ def test_a_rule_is_one_expression_on_numbers_arrays_and_symbols():
     rng = np.random.default_rng(3)
     n = 500
     q = {k: rng.choice([1, 2, 3, 4, 6, 8, 16, 64], n) for k in DEGREES}
-    q |= dict(schedule=rng.integers(0, 4, n), recompute=rng.choice([0, 0.5, 1], n), devices=rng.choice([16, 64, 128], n), batch=rng.choice([12, 64, 512], n), seq_len=rng.choice([100, 4096], n),
+    q |= dict(schedule=rng.integers(0, 4, n), recompute=rng.choice([0, 0.5, 1], n), cheap_recompute=rng.choice([0, 1], n), devices=rng.choice([16, 64, 128], n), batch=rng.choice([12, 64, 512], n), seq_len=rng.choice([100, 4096], n),
               zero=rng.integers(0, 4, n), sequence_parallel=rng.integers(0, 2, n), copies=rng.choice([1, 2, 4], n), shards=rng.choice([2, 6, 9], n))
     for shape in LARGE, model("mixtral-8x7b"):
         at = vars(letters(shape))
@@ -49,8 +49,8 @@ def test_every_rule_refuses_something_and_says_what():
     said = broken(q)
     assert {rule.name for rule in RULES if not rule.holds(q)} == {*names} - {"chunks", *(rule.name for rule in SYNONYMS + UNTRIED + UNPRICED)}
     assert len(said) == len(RULES) - 1 and all(s.endswith(".") for s in said)
-    bare = letters(model("mixtral-8x7b"), schedule=3, recompute=0.5, batch=64, dp=4, cp=1, tp=1, ep=8, microbatch=1, zero=2, sequence_parallel=1, copies=4)
-    assert {rule.name for rule in SYNONYMS + UNTRIED + UNPRICED if not rule.holds(bare)} == {"unshared", "unsplit", "repeated", "expert_copies", "copied_gradients"}
+    bare = letters(model("mixtral-8x7b"), schedule=3, recompute=0.5, cheap_recompute=1, batch=64, dp=4, cp=1, tp=1, ep=8, microbatch=1, zero=2, sequence_parallel=1, copies=4)
+    assert {rule.name for rule in SYNONYMS + UNTRIED + UNPRICED if not rule.holds(bare)} == {"unshared", "unsplit", "repeated", "mixed", "expert_copies", "copied_gradients"}
     assert [rule.name for rule in SYNONYMS if not rule.holds(SimpleNamespace(**vars(bare) | dict(zero=0, tp=2)))] == ["uncopied"]
 
 
@@ -138,12 +138,15 @@ def problem(seed):
         limits["copies"] = rng.choice([(1,), (1, 2), (2, 4), (3,)])
     if rng.random() < 0.3:
         limits["schedule"] = rng.choice([(0,), (1, 2, 3), (0, 3)])
+    if rng.random() < 0.3:
+        limits["cheap_recompute"] = rng.choice([(0,), (1,), (0, 0.4, 1)])
     return (shape, replace(machine, device=device, levels=tuple(levels)), rng.choice([8, 16, 24, 32, 48]), rng.choice([1024, 3072])), limits
 
 
 def everything(shape, machine, batch, seq_len, limits):
     """Time, memory, blast of every legal layout, by `Layout.check` and `estimate` alone: an array of rows."""
-    allowed = {"zero": range(4), "sequence_parallel": (False, True), "recompute": (0, 0.25, 0.5, 0.75, 1), "copies": divisors(machine.devices)} | limits
+    allowed = {"zero": range(4), "sequence_parallel": (False, True), "recompute": (0, 0.25, 0.5, 0.75, 1), "cheap_recompute": (0, 1),
+               "copies": divisors(machine.devices)} | limits
     devices, found = machine.devices, []
     degrees = []
     for tp, pp, cp in itertools.product(range(1, devices + 1), repeat=3):
@@ -154,7 +157,9 @@ def everything(shape, machine, batch, seq_len, limits):
                 lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b, schedule=schedule)
                 if lay.check(shape, machine, seq_len) == ():
                     degrees.append((tp, pp, cp, dp, v, b, schedule))
-    for zero, shared, again, copies in itertools.product(*(allowed[k] for k in ("zero", "sequence_parallel", "recompute", "copies"))):
+    for zero, shared, again, cheap, copies in itertools.product(*(allowed[k] for k in ("zero", "sequence_parallel", "recompute", "cheap_recompute", "copies"))):
+        if again and cheap:
+            continue
         rows = [d for d in degrees if d[2]*d[3] % copies == 0
                 and (copies == 1 if zero == 0 else d[2]*d[3] > copies or 0 not in allowed["zero"])
                 and (copies == 1 or zero < 2 or batch == d[3]*d[5])                             # one micro-batch
@@ -164,7 +169,7 @@ def everything(shape, machine, batch, seq_len, limits):
             tp, pp, cp, dp, v, b, schedule = np.array(rows).T
             shards = dp*cp//copies
             step = estimate(shape, machine, Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, schedule=schedule, microbatch=b, zero=zero, shards=shards if copies > 1 else None,
-                                                   sequence_parallel=shared, recompute=again), seq_len)
+                                                   sequence_parallel=shared, recompute=again, cheap_recompute=cheap), seq_len)
             blast = tp*pp*(cp if zero == 0 else np.lcm(cp, shards))
             assert copies > 1 or zero == 0 or (blast == devices).all()
             found.append(np.stack([step.time, step.memory, blast], 1))
