@@ -17,9 +17,8 @@ from capacity import (Buffers, Footprint, GiB, Kernels, Layout, MiB, Policy, Sav
                       padded_copies, policies, published_rows, routed_saved_bytes, routed_working_bytes, specs)
 from capacity.footprint import PARTS
 from capacity.transformer import models
-from capacity.witness import recompute, tiny
-from capacity.witness.splits import data, zero
-from capacity.witness.spmd import Each, Link, run
+from capacity.witness import recompute, spmd, tiny
+from capacity.witness.splits import data, zero as sharding
 
 LLAMA, DEEPSEEK = model("llama3-70b"), model("deepseek-v3")
 MACHINE = cluster("dgx-h100", 512)
@@ -248,13 +247,13 @@ def test_more_copies_never_need_less():
 def test_ranks_that_keep_copies_hold_what_the_equation_says(stage, replicas):
     """Eight simulated ranks in copies, after an update: masters and moments, and weights, of the small model to the byte."""
     w, P = tiny.weights(), 8
-    units, S = zero.units(w), P//replicas
+    units, S = sharding.units(w), P//replicas
     batch = tiny.data(sequences=24, length=4)
-    plan = zero.step(stage, units, 3)
-    parts, samples = [zero.shard(w, r % S, S) for r in range(P)], [data.shard(batch, r, P) for r in range(P)]
-    did = run(lambda comm, part, mine: zero.train(comm, part, units, mine, plan, 2, replicas=replicas, weight=np.float16, grad=np.float32),
-              parts, Each(samples), link=Link())
-    psi = sum(zero.length(shapes) for shapes in units.values())
+    plan = sharding.step(stage, units, 3)
+    parts, samples = [sharding.shard(w, r % S, S) for r in range(P)], [data.shard(batch, r, P) for r in range(P)]
+    did = spmd.run(lambda comm, part, mine: sharding.train(comm, part, units, mine, plan, 2, replicas=replicas, weight=np.float16, grad=np.float32),
+              parts, spmd.Each(samples), link=spmd.Link())
+    psi = sum(sharding.length(shapes) for shapes in units.values())
     held = [h for _, event, h in did.results[1]["trace"] if event.what == "update"][-1]
     lay = Layout(batch=24, dp=P, zero=stage, shards=S)
     assert sum(held.values()) == model_state_bytes(psi, 2, 0, 24, lay.weight_ranks, lay.grad_ranks, lay.optimizer_ranks)
