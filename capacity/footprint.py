@@ -361,7 +361,8 @@ def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook
     units     whole layers that a device with sharded weights holds at a time
 
     Stages hold consecutive layers; where these do not divide, the stage that needs most has one more than its share.
-    Experts are whole on a device (`ep` ranks share them), and routing is balanced. What one layer makes again counts, all
+    Experts are whole on a device (`ep` ranks share them), and routing is balanced; where `shards` says that there are
+    copies, the ranks of a copy that hold the same experts share these. What one layer makes again counts, all
     of it at once, at the last layer, not at the head.
     Of a share `recompute` of the layers the input is kept; of the others the table, in a share `cheap_recompute` of them
     without its cheap rows. Stored scores are kept where attention is not done again, by `attention_recompute`; where the
@@ -451,7 +452,7 @@ class _Stage:
         if not model.experts:
             return mine
         theirs = dict(weight_ranks=3, grad_ranks=2, optimizer_ranks=1)          # the stage of ZeRO that shares them
-        theirs = {name: lay.expert_replicas if lay.zero >= zero else 1 for name, zero in theirs.items()}
+        theirs = {name: lay.expert_shard_ranks if lay.zero >= zero else 1 for name, zero in theirs.items()}
         return mine + self.sparse*model_state_bytes(self.expert_params, **nbytes, **theirs)
 
     def layer_params(self, sparse):

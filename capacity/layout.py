@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from . import legality, specs
+from .algebra import maximum, minimum
 from .legality import SCHEDULES
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
@@ -89,6 +91,13 @@ class Layout:
     def shard_ranks(self):
         """Ranks that share one copy of what `zero` shards."""
         return self.replicas if self.shards is None else self.shards
+
+    @property
+    def expert_shard_ranks(self):
+        """Ranks that share one copy of the same experts where `zero` shards them: those that hold them of the ranks of a copy."""
+        if self.shards is None:
+            return self.expert_replicas
+        return minimum(maximum(self.shards*self.tp/self.ep, 1), self.expert_replicas)
 
     @property
     def copies(self):

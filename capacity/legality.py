@@ -93,11 +93,9 @@ UNTRIED = tuple(Rule(*rule) for rule in (
 
 # A layout that breaks one of these is legal and costs more than it is charged for: a search skips it.
 UNPRICED = tuple(Rule(*rule) for rule in (
-    ("expert_copies", lambda q: (q.copies == 1) | (q.experts == 0),
-     lambda q: f"copies = {q.copies}: of experts, memory counts one copy, shared by all replicas."),
-    ("copied_gradients", lambda q: (q.copies == 1) | (q.zero < 2) | (q.batch == q.dp*q.microbatch),
-     lambda q: f"copies = {q.copies} with zero = {q.zero}: copies sum gradients behind the last of {q.batch/(q.dp*q.microbatch):g} "
-               "micro-batches, and the model hides that behind all of them."),
+    ("split_experts", lambda q: (q.copies == 1) | (q.dp*q.cp*q.tp % (q.copies*q.ep) == 0),
+     lambda q: f"ep = {q.ep} does not divide the {q.dp*q.cp*q.tp/q.copies:g} ranks of a copy: which of them share an expert "
+               "differs, and the model takes them for equal."),
 ))
 
 # Orders of a pipeline whose time and activations chapter 16 derives, by number.

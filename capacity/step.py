@@ -149,7 +149,9 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, c
 
     Dense models and mixtures of experts. Overlap, by name: gradient and weight traffic of the data-parallel ranks hides
     behind arithmetic (zero 0 and 1: behind the backward pass of the last micro-batch; zero 2: behind those of all; zero 3:
-    behind the whole step, whose micro-batches gather the weights twice each); of the other messages the stack says which
+    behind the whole step, whose micro-batches gather the weights twice each; copies of what is sharded sum each part of a
+    gradient when it has been scattered, as PyTorch's fully_shard does unless it is told to wait: with zero 2 and 3 for every
+    micro-batch, and behind backward passes alone); of the other messages the stack says which
     share is waited for; the host's time for experts hides behind their products. A node shares its adapters
     in every collective, ranks lie in the order tensor, context, data, pipeline, and experts on neighbouring ranks. Attention
     is causal, and in 16 bits where `format` is narrower, as is all that lies between products. What is
@@ -270,7 +272,7 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
     gathers = (0, 1, 1, 2*m)[lay.zero]
     routed = sparse*e.count*model.expert_matmul if e else 0
     params, replicas = model.params - routed, lay.expert_replicas if e else 1
-    expert_shards = minimum(maximum(shards*lay.tp/lay.ep, 1), replicas) if e else 1
+    expert_shards = (lay.expert_shard_ranks if lay.zero else replicas) if e else 1
     seen = model.layers*(seq_len/2) if model.window is None else (
         model.windowed*sliding_context(seq_len, model.window) + (model.layers - model.windowed)*(seq_len/2))
     state = model_state_bytes(params/(lay.tp*lay.pp), weight, grad, optimizer, lay.weight_ranks, lay.grad_ranks,
@@ -293,7 +295,7 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
         recompute=lay.recompute, again=lay.attention_again, cheap=lay.cheap_recompute,
         traffic=params/(lay.tp*lay.pp)*(scatters*grad + gathers*weight), gradient=grad*params/(lay.tp*lay.pp),
         expert_traffic=routed/(lay.ep*lay.pp)*(scatters*grad + gathers*weight), expert_gradient=grad*routed/(lay.ep*lay.pp),
-        expert_replicas=replicas, expert_shards=expert_shards, state=state,
+        expert_replicas=replicas, expert_shards=expert_shards, sums=(1, 1, m, m)[lay.zero], state=state,
         last_only=int(lay.zero < 2), forward_too=int(lay.zero == 3), stored=1 if stack.attention == "scores" else lay.scores,
         slow_heads=1 + (SLOW_HEADS - 1)*(stack.attention == "scores" and model.head_dim % 8 != 0),
         casts=int(narrow), operand=OPERAND.get(format, 2), tensor=stack.tensor, exchange=stack.exchange, sends=stack.sends,
@@ -393,18 +395,23 @@ def price(job, rate):
     pipeline = q.sends*2*m*(q.chunks - at_home/q.pp)*send
 
     # replicas
-    window = m*mean
-    window = window*(1 - (1 - q.forward_too)*(2/(6 + 2*again)))*(1 - q.last_only*(1 - 1/m))
+    def window(forward_too):
+        """Arithmetic of a step, or of its backward passes alone; of the last micro-batch where it does not begin before."""
+        return m*mean*(1 - (1 - forward_too)*(2/(6 + 2*again)))*(1 - q.last_only*(1 - 1/m))
+
     traffic = gather(q.traffic, q.shards, tp, beta1, q.sharing)
     if q.experts:
         traffic = traffic + gather(q.expert_traffic, q.expert_shards, q.ep, beta1, q.sharing)
-    if q.hybrid:
-        traffic = traffic + 2*gather(q.gradient/q.shards, q.replicas/q.shards, tp*q.shards, beta1)
+    exposed = exposed_time(traffic, window(q.forward_too))
+    if q.hybrid:                                            # each copy's part is summed when it has been scattered
+        between = gather(q.gradient/q.shards, q.replicas/q.shards, tp*q.shards, beta1)
         if q.experts:
-            traffic = traffic + 2*gather(q.expert_gradient/q.expert_shards, q.expert_replicas/q.expert_shards,
-                                         q.ep*q.expert_shards, beta1)
+            between = between + gather(q.expert_gradient/q.expert_shards, q.expert_replicas/q.expert_shards,
+                                       q.ep*q.expert_shards, beta1)
+        between = 2*q.sums*between
+        exposed = maximum(exposed_time(traffic + between, window(q.forward_too)), exposed_time(between, window(0)))
     share = m/q.pp
     return dict(matmul=share*matmul, experts=share*experts, attention=share*scores,
                 pointwise=share*pointwise, head=share*head, update=2*q.state/rate.memory, fixed=rate.step,
                 tensor=share*tensor, context=share*context, all_to_all=share*exchange, routing=share*routing,
-                pipeline=pipeline, bubble=bubble, data=exposed_time(traffic, window))
+                pipeline=pipeline, bubble=bubble, data=exposed)

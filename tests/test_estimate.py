@@ -1,5 +1,6 @@
 """Layouts, the estimate of a step, and the published runs that judge it."""
 import csv
+import itertools
 import json
 import math
 import re
@@ -471,11 +472,31 @@ def test_what_hides_behind_what_by_hand(zero, windows, share):
     assert exposed - still == pytest.approx(more - less, rel=1e-6) and still > 0
 
 
-def test_copies_in_groups_meet_once_a_step():
-    """Hybrid: gathered and scattered in the node of eight, four times; an eighth of the gradient all-reduced across."""
-    s = bare(Layout(batch=2048, dp=512, zero=3, shards=8), network=1e-6, adapters=1e-6)
+@pytest.mark.parametrize("zero, gathers, scatters", [(1, 1, 1), (2, 1, 4), (3, 8, 4)])
+def test_copies_in_groups_meet_after_each_scatter(zero, gathers, scatters):
+    """Hybrid, four micro-batches: gathered and scattered in the node of eight; of each scattered gradient an eighth summed across."""
+    s = bare(Layout(batch=2048, dp=512, zero=zero, shards=8), network=1e-6, adapters=1e-6)
     n, inner, outer = 2*LLAMA.params, 1e-6*MACHINE.inner.beta, 1e-6*MACHINE.outer.beta
-    assert s.data == pytest.approx(12*n*7/8/inner + 2*n/8*63/64/outer, rel=1e-3)
+    assert s.data == pytest.approx((gathers + scatters)*n*7/8/inner + scatters*2*n/8*63/64/outer, rel=1e-3)
+
+
+@pytest.mark.parametrize("zero, micro, passes", [(1, 1, 2), (2, 4, 5), (3, 4, 12)])
+def test_copies_meet_behind_backward_passes(zero, micro, passes):
+    """Forward passes hide gathers and no sums: of ZeRO-3 the greater of two remainders waits."""
+    n, outer, waits = 2*LLAMA.params, MACHINE.outer.beta, []
+    for slow, near in itertools.product((1, 0.2, 0.1, 0.03, 0.01), (1, 0.01)):
+        s = bare(Layout(batch=2048, dp=512, zero=zero, shards=8), adapters=slow, network=near)
+        sums = micro*2*(n/8*63/64/(slow*outer) + 63*MACHINE.outer.alpha)
+        inside = passes*n*7/8/(near*MACHINE.inner.beta) + 7*MACHINE.inner.alpha
+        backward = micro*2/3*busy(s)/4
+        alone, both = sums - backward, inside + sums - (busy(s) if zero == 3 else backward)
+        assert s.data == pytest.approx(max(0, alone, both)), (slow, near)
+        waits.append((s.data > 0, alone > both))
+    assert {True, False} == {some for some, _ in waits} and (True, False) in waits and ((True, True) in waits) == (zero == 3)
+
+
+def test_one_copy_is_shared_by_all():
+    s = bare(Layout(batch=2048, dp=512, zero=3, shards=8))
     assert s.update == pytest.approx(2*16*LLAMA.params/8/MACHINE.device.bandwidth)
     whole = [bare(Layout(batch=2048, dp=512, zero=3, shards=n), network=1e-3, adapters=1e-3).data for n in (None, 512)]
     assert whole[0] == pytest.approx(whole[1])
@@ -621,10 +642,34 @@ def test_hybrid_copies_of_experts():
         mixture(Layout(batch=2048, dp=64, tp=2, pp=4, ep=8, zero=0), **slow).data), "nothing is sharded"
 
 
+@pytest.mark.parametrize("zero, sums", [(1, 1), (2, 32), (3, 32)])
+def test_copies_of_experts_meet_as_often_as_the_rest(zero, sums):
+    """Groups of 16 of 64 replicas: two of a group hold an expert, four groups; the network is slow, a copy's own ranks are fast."""
+    shape = model("deepseek-v3")
+    routed = 58*256*3*7168*2048
+    dense, theirs = 2*(shape.params - routed)/8, 2*routed/8/8
+    lay = Layout(batch=2048, dp=64, pp=8, ep=8, shards=16, zero=zero)
+    slow, one = (mixture(replace(lay, shards=n), adapters=1e-6, stack=replace(PLAIN, exchange=0, sends=0)).data for n in (16, 64))
+    outer = 1e-6*MACHINE.outer.beta
+    passes = sums + {1: 1, 2: 1, 3: 64}[zero]
+    inside = passes*(dense/2/8 + theirs/2)/outer             # two nodes; the two that hold an expert are in both
+    assert slow == pytest.approx(inside + sums*2*(dense/16 + theirs/2)*3/4/outer, rel=1e-2)
+    assert one == pytest.approx(passes*(dense*7/8/8 + theirs*7/8)/outer, rel=1e-2)
+
+
+def test_seconds_and_bytes_count_the_same_shares():
+    """The update reads and writes the state of the footprint: one stage, one tensor rank, any copies, stages and experts."""
+    for shape, ep in (model("mixtral-8x7b"), (1, 2, 8)), (model("deepseek-v3"), (8, 64)), (LLAMA, (1,)):
+        for ranks, shards, zero in itertools.product(ep, (None, 8, 64, 128, 512), range(4)):
+            s = bare(Layout(batch=512, dp=512, ep=ranks, shards=shards, zero=zero), 4096, shape=shape)
+            state = s.footprint.weights + s.footprint.grads + s.footprint.optimizer
+            assert s.update == pytest.approx(2*state/MACHINE.device.bandwidth), (shape.name, ranks, shards, zero)
+
+
 def test_hybrid_copies_on_tensor_ranks_and_stages():
     s = bare(Layout(batch=512, dp=32, tp=4, pp=4, zero=3, shards=8), network=1e-6, adapters=1e-6, stack=replace(PLAIN, tensor=0, sends=0))
     n, inner, outer = 2*LLAMA.params/16, 1e-6*MACHINE.inner.beta, 1e-6*MACHINE.outer.beta
-    assert s.data == pytest.approx(48*(n/2/inner + n/2*3/4/outer) + 2*n/8*3/4/outer, rel=1e-3)
+    assert s.data == pytest.approx(48*(n/2/inner + n/2*3/4/outer) + 16*2*n/8*3/4/outer, rel=1e-3)
 
 
 def test_layers_that_predict_further_tokens():

@@ -17,8 +17,9 @@ from capacity import (Buffers, Footprint, GiB, Kernels, Layout, MiB, Policy, Sav
                       padded_copies, policies, published_rows, routed_saved_bytes, routed_working_bytes, specs)
 from capacity.footprint import PARTS
 from capacity.transformer import models
-from capacity.witness import recompute, tiny
+from capacity.witness import recompute, spmd, tiny
 from capacity.witness.schedule import simulate, zb_h1, zb_h2, zb_v
+from capacity.witness.splits import data, zero as sharding
 
 LLAMA, DEEPSEEK = model("llama3-70b"), model("deepseek-v3")
 MACHINE = cluster("dgx-h100", 512)
@@ -205,6 +206,58 @@ def test_experts_are_shared_by_fewer():
     assert Layout(batch=512, dp=32, tp=4, pp=4, ep=64).expert_replicas == 2
     less = (DEEPSEEK.attention_matmul - 7168*(1536 + 576) + DEEPSEEK.expert_matmul)*layers
     assert wide["optimizer"] == pytest.approx(12*((own - less*3/4)/32 + theirs/2))
+
+
+@pytest.mark.parametrize("dp, tp, ep", [(16, 1, 1), (16, 1, 4), (8, 2, 8), (4, 4, 2), (4, 4, 16), (12, 1, 3)])
+def test_a_copy_shares_its_own_experts(dp, tp, ep):
+    """Every rank counted: those of its copy that hold the same experts share them, and all copies have as many."""
+    ranks = range(dp*tp)
+    for copies in (k for k in range(1, dp + 1) if dp % k == 0):
+        lay = Layout(batch=dp, dp=dp, tp=tp, ep=ep, shards=dp//copies)
+        copy, held = (lambda r: r//(tp*dp//copies)), (lambda r: r % ep)
+        share = {sum(copy(a) == copy(b) and held(a) == held(b) for b in ranks) for a in ranks}
+        if dp*tp % (copies*ep) == 0:
+            assert share == {lay.expert_shard_ranks}, copies
+        else:
+            assert share <= {0, 1} or len(share) > 1, "no number says it: a search leaves these out"
+    assert Layout(batch=dp, dp=dp, tp=tp, ep=ep).expert_shard_ranks == dp*tp/ep == Layout(batch=dp, dp=dp, tp=tp, ep=ep).expert_replicas
+
+
+def test_copies_of_experts_by_hand():
+    """DeepSeek-V3 on 128 replicas, experts over 16: eight ranks hold the same, four of them in each of two copies."""
+    parts = {z: foot(replace(SPARSE, ep=16, shards=64, zero=z), DEEPSEEK).instants[2].parts for z in range(4)}
+    layers = math.ceil(61/4)
+    own = layers*(DEEPSEEK.attention_matmul + DEEPSEEK.expert_matmul + 256*7168 + 256 + DEEPSEEK.layer_small)
+    theirs = layers*256*DEEPSEEK.expert_matmul/16
+    assert parts[0]["optimizer"] == pytest.approx(12*(own + theirs)) and parts[1]["optimizer"] == pytest.approx(12*(own/64 + theirs/4))
+    assert parts[2]["grads"] == pytest.approx(2*(own/64 + theirs/4)) == pytest.approx(parts[3]["weights"])
+    assert parts[1]["weights"] == pytest.approx(2*(own + theirs))
+
+
+def test_more_copies_never_need_less():
+    for shape, ep in (DEEPSEEK, 8), (model("mixtral-8x7b"), 4), (LLAMA, 1):
+        for zero in 1, 2, 3:
+            totals = [memory(shape, MACHINE, Layout(batch=512, dp=512, ep=ep, zero=zero, shards=512//copies), 4096).total
+                      for copies in (1, 2, 4, 8, 16, 32, 64)]
+            assert totals == sorted(totals) and totals[0] < totals[-1]
+            whole = memory(shape, MACHINE, Layout(batch=512, dp=512, ep=ep, zero=zero), 4096)
+            assert totals[0] == whole.total
+
+
+@pytest.mark.parametrize("stage, replicas", [(1, 1), (2, 1), (3, 1), (3, 2), (3, 4)])
+def test_ranks_that_keep_copies_hold_what_the_equation_says(stage, replicas):
+    """Eight simulated ranks in copies, after an update: masters and moments, and weights, of the small model to the byte."""
+    w, P = tiny.weights(), 8
+    units, S = sharding.units(w), P//replicas
+    batch = tiny.data(sequences=24, length=4)
+    plan = sharding.step(stage, units, 3)
+    parts, samples = [sharding.shard(w, r % S, S) for r in range(P)], [data.shard(batch, r, P) for r in range(P)]
+    did = spmd.run(lambda comm, part, mine: sharding.train(comm, part, units, mine, plan, 2, replicas=replicas, weight=np.float16, grad=np.float32),
+              parts, spmd.Each(samples), link=spmd.Link())
+    psi = sum(sharding.length(shapes) for shapes in units.values())
+    held = [h for _, event, h in did.results[1]["trace"] if event.what == "update"][-1]
+    lay = Layout(batch=24, dp=P, zero=stage, shards=S)
+    assert sum(held.values()) == model_state_bytes(psi, 2, 0, 24, lay.weight_ranks, lay.grad_ranks, lay.optimizer_ranks)
 
 
 def test_which_axis_divides_what():

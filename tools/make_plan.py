@@ -78,7 +78,7 @@ def step(kind, zero, shared):
     link = PublishedLink(alpha=0, beta=1, source="traced")
     machine = Cluster(name="cluster", source="traced", device=device, levels=((s("node"), link), (s("devices"), link)))
     layout = Layout(batch=s("batch"), zero=zero, sequence_parallel=shared, recompute=s("recompute"), cheap_recompute=s("cheap_recompute"),
-                    shards=None if model.experts or zero == 0 else s("dp")*s("cp")/s("copies"),
+                    shards=s("dp")*s("cp")/s("copies") if zero else None,
                     **{k: s(k) for k in DEGREES if k != "ep" or model.experts})
     job = work(model, machine, layout, s("seq_len"))
     vars(job).update({k: s(k) for k in (*LINKS, "casts", "operand")})
