@@ -22,6 +22,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from . import specs
+from .algebra import larger
 from .formulas import daly_interval, expected_segment_time
 from .hardware import Cluster, accelerators
 from .layout import Layout
@@ -418,6 +419,16 @@ def said(batch, seq_len):
     return f"{batch:,} sequence{'s' if batch > 1 else ''}, {batch*seq_len:,} tokens"
 
 
+def totals(step):
+    """(time, memory) of a Step: what numbers of copies change is added last, so that few sums are as large as all layouts."""
+    moved = "update", "data"
+    seconds = sum(x for cause, x in step.seconds.items() if cause not in moved) + (step.update + step.data)
+    state, moments = ("weights", "grads", "optimizer"), {}
+    for parts in (instant.parts for instant in step.footprint.instants):
+        moments.setdefault(sum(parts[k] for k in state), []).append(sum(x for k, x in parts.items() if k not in state))
+    return seconds, functools.reduce(larger, [own + functools.reduce(larger, others) for own, others in moments.items()])
+
+
 # ---- the search ------------------------------------------------------------------------------
 class _Search:
     """All layouts on one number of devices.
@@ -519,7 +530,7 @@ class _Search:
         job = self.job
         if self.legal:
             steps = self.steps()
-            self.tape = Tape([x for s in steps for x in (s.time, s.memory)])
+            self.tape = Tape([x for s in steps for x in totals(s)])
             done = 0
             for at in self.order(steps):
                 self.price(at)
@@ -633,23 +644,24 @@ class _Search:
             self.priced += int(may.sum())*(shape[1]//may.shape[1])
             if self.look:
                 self.least = min(self.least, np.min(nbytes, where=may, initial=np.inf))
-            fits = may & (nbytes <= self.limit)
-            n = int(fits.sum())
-            self.fits += n
-            if not n:
-                continue
+            fits = np.flatnonzero(may & (nbytes <= self.limit))
+            self.fits += len(fits)
+            seconds, nbytes = seconds.ravel()[fits], nbytes.ravel()[fits]
             if self.job.most < math.inf:
-                fits = fits & (seconds*self.late <= self.job.most)
-            seconds = np.where(fits, seconds, np.inf)
+                soon = seconds*self.late <= self.job.most
+                fits, seconds, nbytes = fits[soon], seconds[soon], nbytes[soon]
+            if not len(fits):
+                continue
             worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
-            chosen = np.flatnonzero((seconds <= worst) & fits)
+            chosen = np.flatnonzero(seconds <= worst)
             if len(chosen) > self.job.keep and not self.job.splits:
-                flat = seconds.ravel()[chosen]
-                chosen = chosen[flat <= np.partition(flat, self.job.keep - 1)[self.job.keep - 1]]
-            blast = self.blast(zero, at, self.copies[columns[zero]])[:, None]
-            for kept, which in ((firsts, chosen), (fresh, np.flatnonzero(fits & (seconds <= self.known(nbytes, blast))))):
-                row, share, copy = np.unravel_index(which, shape)
-                kept.append(np.stack([seconds[row, share, copy], nbytes[row, share, copy], blast[row, 0, copy],
+                chosen = chosen[seconds[chosen] <= np.partition(seconds[chosen], self.job.keep - 1)[self.job.keep - 1]]
+            blast = self.blast(zero, at, self.copies[columns[zero]])
+            level = np.broadcast_to(np.searchsorted(self.levels, blast)[:, None], shape).ravel()[fits]
+            better = self.table[level, (nbytes*(EDGES/self.limit)).astype(np.int64)]
+            for kept, which in ((firsts, chosen), (fresh, np.flatnonzero(seconds <= better))):
+                row, share, copy = np.unravel_index(fits[which], shape)
+                kept.append(np.stack([seconds[which], nbytes[which], blast[row, copy],
                                       at[row], np.full(len(which), k), share, columns[zero][copy]], 1))
         if any(map(len, firsts)):
             everyone = np.concatenate([self.top, *firsts])

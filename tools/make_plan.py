@@ -15,7 +15,7 @@ from capacity.footprint import PARTS
 from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
 from capacity.layout import Layout
 from capacity.legality import DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, UNTRIED, javascript, letters
-from capacity.planner import BATCH, CHEAP, LASTS, LLAMA3_MTBF, MOST, POWERS, RECOMPUTE, SHARES, save_interval, slowdown
+from capacity.planner import BATCH, CHEAP, LASTS, LLAMA3_MTBF, MOST, POWERS, RECOMPUTE, SHARES, save_interval, slowdown, totals
 from capacity.stack import NARROW, ceiling, constants, rates
 from capacity.step import CAUSES, CURRENT, OPERAND, _values, assembled, error, kind_of, work
 from capacity.tape import Namespace, Tape, symbol
@@ -88,8 +88,9 @@ def step(kind, zero, shared):
 
 def values(of):
     low, high = of.interval()
+    seconds, nbytes = totals(of)
     known = of.seconds | {f"{part}_bytes": getattr(of.footprint, part) for part in KINDS} | dict(
-        time=of.time, memory=of.memory, mfu=of.mfu, low=low, high=high)
+        time=seconds, memory=nbytes, mfu=of.mfu, low=low, high=high)
     return [known[name] for name in OUTPUTS]
 
 
