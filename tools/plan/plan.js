@@ -228,7 +228,7 @@ function drawAnswer(l, p) {
   bits.push(price > 0 ? `It costs <b>${money(total * hours * price)}</b> (${money(low * hours * price)} to ${money(high * hours * price)}).` : `That is ${short(total * hours)} device-hours.`);
   if (t0 && total < 1e10) bits.push(`It ends on <b>${date(t0 + 1e3 * total)}</b> (${date(t0 + 1e3 * low)} to ${date(t0 + 1e3 * high)}).`);
   if (days > 0) { const d = days * DAY; bits.push(d > high ? `<span class="good">${digits(days)} days are more than the range asks for.</span>` : d < low ? `<span class="bad">${digits(days)} days are less than the range allows.</span>` : `<span class="${d > total ? "good" : "bad"}">${digits(days)} days lie inside the range, ${d > total ? "behind" : "before"} its middle.</span>`); }
-  html += `<p>${bits.join(" ")}</p><p>${failing(j)}</p><p><small>${count(R.found.legal)} legal layouts, of which ${count(R.found.fits)} fit; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
+  html += `<p>${bits.join(" ")}</p><p>${failing(j)}</p><p><small>${count(R.found.legal)} legal layouts${R.found.fits === null ? "" : `, of which ${count(R.found.fits)} fit`}; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
   $("answer").innerHTML = html;
 }
 function failing(j) {
@@ -260,14 +260,14 @@ function drawMap() {
   const cells = new Map(), best = R.found.best.time, q = R.job.q, two = x => (x & x - 1) === 0;
   for (const s of R.found.splits) {
     const key = s.tp + "," + s.pp, c = cells.get(key);
-    if (!c) cells.set(key, { ...s }); else { c.legal += s.legal; c.fits += s.fits; c.least = Math.min(c.least, s.least); if (s.best && (!c.best || s.best.time < c.best.time)) c.best = s.best; }
+    if (!c) cells.set(key, { ...s }); else { c.legal += s.legal; c.fits += s.fits; c.pruned ||= s.pruned; c.least = Math.min(c.least, s.least); if (s.best && (!c.best || s.best.time < c.best.time)) c.best = s.best; }
   }
   const axis = k => { let v = [...new Set(R.found.splits.map(s => s[k]))].sort((a, b) => a - b); if (v.length > 8) v = v.filter(x => two(x) || x === R.l[k]); const next = 2 * v.at(-1); return q.devices % next ? v : [...v, next]; };
   const tps = axis("tp"), pps = axis("pp");
   const cell = (tp, pp) => {
     const c = cells.get(tp + "," + pp), at = `tp ${tp}, pp ${pp}: `;
     let cls = "", face = "", say, style = "";
-    if (c && c.best) { const x = c.best.time / best, strong = x < 1.05; face = x.toFixed(x < 9.95 ? 2 : 0); say = `${face} times the best; ${count(c.fits)} of ${count(c.legal)} layouts fit.`; style = `background:color-mix(in srgb, var(--compute) ${strong ? 100 : Math.max(4, Math.round(42 * (2.2 - Math.min(x, 2.2)) / 1.15))}%, var(--paper));color:${strong ? "var(--paper)" : "inherit"}`; }
+    if (c && c.best) { const x = c.best.time / best, strong = x < 1.05; face = x.toFixed(x < 9.95 ? 2 : 0); say = `${face} times the best; ` + (c.pruned ? `${count(c.legal)} layouts.` : `${count(c.fits)} of ${count(c.legal)} layouts fit.`); style = `background:color-mix(in srgb, var(--compute) ${strong ? 100 : Math.max(4, Math.round(42 * (2.2 - Math.min(x, 2.2)) / 1.15))}%, var(--paper));color:${strong ? "var(--paper)" : "inherit"}`; }
     else if (c) { cls = "full"; say = `none of ${count(c.legal)} layouts fits; the smallest needs ${gb(c.least)}.`; }
     else { cls = "no"; const known = { ...q, tp, pp, chunks: 1, schedule: 0, cp: 1, ep: 1, dp: Math.max(1, Math.floor(q.devices / tp / pp)), microbatch: 1, zero: 0, sequence_parallel: 0, copies: 1 }; say = P.broken(known)[0] || "nothing that the search may choose is legal."; }
     return `<td><button type="button" class="${cls}" style="${style}" aria-pressed="${R.l.tp === tp && R.l.pp === pp}" aria-label="${esc(at + say)}" title="${esc(at + say)}"${c && c.best ? ` data-pick="${idOf(c.best)}"` : " data-say"}>${face}</button></td>`;
