@@ -568,7 +568,7 @@ def test_a_batch_that_does_not_divide_is_told_which_does():
     assert [int(re.search(r"take a batch of (\d+) sequences", words)[1]) for words in near.values()] == [8, 8, 16, 16], "the nearest"
     few = said(plan(LARGE, cluster("dgx-h100", 64), 1, 8192, tp=8, pp=1, cp=1))
     assert "and 1 sequence is legal." in few and "take a batch of 8 sequences" in few and "batch of 0" not in few, "not none at all"
-    assert "the only legal one needs 813 GB per device" in said(plan(SMALL, cluster("dgx-h100", 16), 16, 131072, zero=0, recompute=0, tp=1, cp=1, pp=1))
+    assert "the only legal one needs 813 GB per device" in said(plan(SMALL, cluster("dgx-h100", 16), 16, 131072, zero=0, recompute=0, cheap_recompute=0, tp=1, cp=1, pp=1))
 
 
 def test_a_degree_that_is_none_is_named():
