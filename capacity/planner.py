@@ -607,6 +607,8 @@ class _Search:
         tape = Tape([x for s in steps for x in (*s.seconds.values(), s.memory)])
         values = {name: self.rows[name][first].astype(float) for name in tape.inputs if name in DEGREES}
         values |= {"chunks": (low, high)} | {name: (x.min(), x.max()) for name, x in self.recomputed.items()}
+        whole = np.where(self.rows["schedule"][first] > 0, 0, values["recompute"][1])               # where gradients wait, none is tried
+        values["recompute"] = np.minimum(values["recompute"][0], whole), whole
         for zero in {zero for zero, _ in self.pairs}:
             some = functools.reduce(np.logical_or, (may for pair, may in zip(self.pairs, columns) if pair[0] == zero))
             shards = self.replicas[first, None]/self.copies
