@@ -34,7 +34,7 @@ from .huggingface import model_from_config
 from .launch import DIALECTS, launch_options, refusals
 from .layout import Layout
 from .legality import SCHEDULES
-from .planner import OBJECTIVES, Failures, plan, said, sequences, whole_groups
+from .planner import OBJECTIVES, Failures, plan, said, sequences
 from .step import estimate, matmul_share
 from .transformer import Transformer, models
 from .units import Unit, byte, dollar, flop, second, show
@@ -112,10 +112,7 @@ def _cluster(text):
         name = rest.pop(0) if rest and (len(known) > 1 or rest[0] in known) else next(iter(known), "")
     found = specs.pick(known, name, "cluster")
     devices = ":".join(rest)
-    if not devices:
-        return found
-    whole_groups(found, n := _count(devices, "devices"))
-    return found.sized(n)
+    return found.sized(_count(devices, "devices")) if devices else found
 
 
 def _count(text, name):
@@ -309,11 +306,10 @@ def _layout(args):
 def _estimate(args):
     model, cluster, layout, seq = _layout(args)
     step = estimate(model, cluster, layout, seq, **_options(args))
-    low, high = step.interval()
     if args.json:
-        print(json.dumps(dict(batch=layout.batch, seq_len=seq, time=step.time, low=low, high=high, mfu=step.mfu,
-                              tokens_per_second=step.token_rate, memory=step.memory, seconds=step.seconds, bytes=step.bytes), indent=2))
+        print(json.dumps(dict(batch=layout.batch, seq_len=seq) | step.to_dict(), indent=2))
         return 0
+    low, high = step.interval()
     print(wrapped(f"A step of {said(layout.batch, seq)}, takes {show(step.time, 's')} ({show(low, 's')} to {show(high, 's')}): "
                   f"{step.mfu:.1%} of peak, {show(step.token_rate)} tokens per second.") + "\n")
     print(columns(["cause", "time", "share"], [[k, show(s, "s"), f"{s/step.time:.1%}"] for k, s in step.seconds.items() if s]))

@@ -256,7 +256,7 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     sizes = [cluster.devices] if devices is None else sorted({devices} if isinstance(devices, Real) else set(devices))
     specs.at_least(1, **{f"devices[{k}]": n for k, n in enumerate(sizes)})
     for n in sizes:
-        whole_groups(cluster, n)
+        cluster.sized(n)
     padded = job.padded(*sizes)
     notes = () if padded is model else (
         f"Vocabulary padded from {model.vocab:,} to {padded.vocab:,}, so that every tensor degree divides it.",)
@@ -271,14 +271,6 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     return Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
                 front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
                 fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
-
-
-def whole_groups(cluster, devices):
-    """Raise ValueError, with the numbers next to it, for a number of devices that leaves a group of the cluster partly filled."""
-    groups = [level.devices for level in cluster.levels[:-1] if level.devices < devices]
-    if groups and devices % groups[-1]:
-        below = devices//groups[-1]*groups[-1]
-        raise ValueError(f"devices = {devices}; allowed: whole groups of {groups[-1]}, such as {below:,} or {below + groups[-1]:,}")
 
 
 # ---- the job ---------------------------------------------------------------------------------
