@@ -313,7 +313,7 @@ def test_a_bad_batch_is_refused(batch, words):
     (dict(objective="goodput"), "failures = None; allowed for goodput"), (dict(options=dict(formt="fp8")), "close matches: format"),
     (dict(deadline=1e6), "deadline = 1000000.0 without tokens"), (dict(recompute=2), "recompute = .2,.; allowed: shares from 0 to 1"),
     (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"),
-    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "devices = 12; allowed: whole groups of 8, such as 8 or 16$")])
+    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "devices = 12; allowed: whole nodes of 8, such as 8 or 16$")])
 def test_a_bad_argument_is_named(change, words):
     with pytest.raises(ValueError, match=words):
         plan(SMALL, cluster("dgx-h100", 16), 64, 4096, **change)
