@@ -236,7 +236,7 @@ def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):
     assert "These options are for products in 16 bits; what turns on fp8 is not among them." in " ".join(capsys.readouterr().err.split())
     assert main(f"{job} --emit deepspeed --pp 1 --cp 1 --recompute 0 --sequence-parallel no".split()) == 0
     config = json.loads(capsys.readouterr().out)
-    found = plan(LLAMA, cluster("dgx-h100", 256), 512, 8192, pp=1, cp=1, recompute=0, sequence_parallel=False).best.layout
+    found = plan(LLAMA, cluster("dgx-h100", 256), 512, 8192, pp=1, cp=1, recompute=0, cheap_recompute=0, sequence_parallel=False).best.layout
     assert config["zero_optimization"]["stage"] == found.zero and config.get("tensor_parallel", {}).get("autotp_size", 1) == found.tp
     assert main(f"{job} --emit torchtitan --zero 0,1 --recompute 0.5 --cp 1 --pp 2".split()) == 1
     out, err = capsys.readouterr()
