@@ -14,7 +14,7 @@ import pytest
 from capacity import GB, Layout, accelerators, cluster, day, estimate, hour, memory, model, show
 from capacity.launch import DIALECTS, refusals
 from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, UNTRIED, Rule, broken, divisors, layouts, letters
-from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, plan, sequences
+from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, least_time, plan, sequences
 from capacity.tape import Namespace, inputs
 
 SMALL, LARGE = model("llama3-8b"), model("llama3-70b")
@@ -248,6 +248,19 @@ def test_a_candidate_is_priced_as_by_hand():
             bytes_ = memory(found.model, machine, c.layout, 2048, kernels="34 bytes").total
             assert c.memory == pytest.approx(bytes_, rel=1e-12)
             assert c.step.time == step.time and c.devices == machine.devices
+
+
+def test_a_least_time_is_below_all_that_it_stands_for():
+    """What the page takes from a Step: with nothing done again and one copy, it is at most the time of any shares and copies."""
+    shares = [(0, 0), (0, 0.3), (0, 1), (0.25, 0), (0.5, 0.5), (1, 0)]
+    for shape, base in ((LARGE, dict(ep=1)), (model("deepseek-v3"), dict(ep=8)), (model("mixtral-8x7b"), dict(ep=4))):
+        for format, zero, (tp, pp, cp), chunks, b in itertools.product(("bf16", "fp8"), range(4), ((1, 1, 1), (8, 2, 1), (2, 4, 2)), (1, 3), (1, 4)):
+            lay = Layout(batch=1024, tp=tp, pp=pp, cp=cp, dp=64//(tp*pp*cp), chunks=chunks if pp > 1 else 1, microbatch=b, zero=zero, **base)
+            many = [replace(lay, recompute=r, cheap_recompute=c, shards=lay.replicas//n if zero else None)
+                    for (r, c), n in itertools.product(shares, (1, 2)) if lay.replicas % n == 0]
+            steps = [estimate(shape, cluster("dgx-h100", 64), x, 4096, format=format) for x in many]
+            least = least_time(steps[0])
+            assert 0.5*steps[0].time < least + steps[0].bubble + steps[0].data and all(least <= least_time(s)*(1 + 1e-12) <= s.time*(1 + 1e-12) for s in steps)
 
 
 def test_causes_are_no_less_than_nothing():
