@@ -234,6 +234,7 @@ from .formulas.parallel import tokens_to_hide_two_level_all_reduce as tokens_to_
 from .formulas.parallel import tp_intensity as tp_intensity
 from .formulas.parallel import ulysses_bytes as ulysses_bytes
 from .formulas.pipeline import bubble_at_fixed_batch as bubble_at_fixed_batch
+from .formulas.pipeline import folded_backward_time as folded_backward_time
 from .formulas.pipeline import interleaved_activations as interleaved_activations
 from .formulas.pipeline import one_f_one_b_activations as one_f_one_b_activations
 from .formulas.pipeline import one_f_one_b_period as one_f_one_b_period
@@ -242,6 +243,7 @@ from .formulas.pipeline import pipeline_egress as pipeline_egress
 from .formulas.pipeline import pipeline_idle_of_ideal as pipeline_idle_of_ideal
 from .formulas.pipeline import pipeline_time as pipeline_time
 from .formulas.pipeline import pp_intensity as pp_intensity
+from .formulas.pipeline import split_backward_activations as split_backward_activations
 from .formulas.pipeline import split_backward_span as split_backward_span
 from .formulas.pipeline import split_backward_time as split_backward_time
 from .formulas.precision import chain_sum_error as chain_sum_error
@@ -266,6 +268,7 @@ from .formulas.profiling import ladder_mfu as ladder_mfu
 from .formulas.profiling import largest_deviation as largest_deviation
 from .formulas.profiling import time_inside as time_inside
 from .formulas.recomputation import longer_interval_layers as longer_interval_layers
+from .formulas.recomputation import norm_again_bytes as norm_again_bytes
 from .formulas.recomputation import recompute_overhead as recompute_overhead
 from .formulas.recomputation import score_bytes_per_flop as score_bytes_per_flop
 from .formulas.recomputation import selective_overhead as selective_overhead

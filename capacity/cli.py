@@ -33,13 +33,15 @@ from .hardware import Cluster, PublishedLink, accelerators, clusters, clusters_f
 from .huggingface import model_from_config
 from .launch import DIALECTS, launch_options, refusals
 from .layout import Layout
-from .planner import OBJECTIVES, Failures, plan, said, sequences, whole_groups
+from .legality import SCHEDULES
+from .planner import OBJECTIVES, Failures, plan, said, sequences
 from .step import estimate, matmul_share
 from .transformer import Transformer, models
 from .units import Unit, byte, dollar, flop, second, show
 from .witness import trace
 
 DEGREES = "tp", "pp", "cp", "dp", "ep", "chunks", "microbatch"
+OTHERS = "zero", "recompute", "cheap_recompute", "copies", "schedule"
 TIMES = dict(min=60.0, h=3600.0, hour=3600.0, hours=3600.0, d=86400.0, day=86400.0, days=86400.0, week=7*86400.0,
              weeks=7*86400.0, y=365.25*86400.0, year=365.25*86400.0, years=365.25*86400.0)
 PREFIXES = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "m": 1e-3, "u": 1e-6, "µ": 1e-6,
@@ -110,10 +112,7 @@ def _cluster(text):
         name = rest.pop(0) if rest and (len(known) > 1 or rest[0] in known) else next(iter(known), "")
     found = specs.pick(known, name, "cluster")
     devices = ":".join(rest)
-    if not devices:
-        return found
-    whole_groups(found, n := _count(devices, "devices"))
-    return found.sized(n)
+    return found.sized(_count(devices, "devices")) if devices else found
 
 
 def _count(text, name):
@@ -145,6 +144,11 @@ def _truth(text):
     """True or False of "yes", "no" or "both"."""
     known = {"yes": (True,), "no": (False,), "both": (False, True)}
     return specs.pick(known, text, "answer")
+
+
+def _schedule(text):
+    """The number of a schedule: "ZB-V", "zb-v" or "3"."""
+    return specs.pick({word.lower(): k for k, name in enumerate(SCHEDULES) for word in (name, str(k))}, text.lower(), "schedule")
 
 
 # ---- text for a terminal ---------------------------------------------------------------------
@@ -189,7 +193,9 @@ class _Progress:
 # ---- commands --------------------------------------------------------------------------------
 def _plan(args):
     model, cluster = _model(args.model), _cluster(args.cluster)
-    limits = {name: _numbers(text, name) for name in (*DEGREES, "zero", "recompute", "copies") if (text := getattr(args, name))}
+    limits = {name: _numbers(text, name) for name in (*DEGREES, *OTHERS) if name != "schedule" and (text := getattr(args, name))}
+    if args.schedule:
+        limits["schedule"] = tuple(map(_schedule, args.schedule.split(",")))
     if args.sequence_parallel:
         limits["sequence_parallel"] = _truth(args.sequence_parallel)
     failures, objective = None, args.objective or ("goodput" if args.mtbf else "time")
@@ -285,8 +291,8 @@ def _layout(args):
     others = math.prod(degrees.get(k, 1) for k in ("tp", "pp", "cp"))
     if "dp" not in degrees and cluster.devices % others == 0:
         degrees["dp"] = cluster.devices//others
-    zero, recompute = (_whole(quantity(getattr(args, k) or d, Unit(), k)) for k, d in (("zero", "1"), ("recompute", "0")))
-    layout = Layout(batch=sequences(args.batch, seq), zero=zero, recompute=recompute,
+    others = {k: _whole(quantity(getattr(args, k) or d, Unit(), k)) for k, d in zip(OTHERS, "100")}
+    layout = Layout(batch=sequences(args.batch, seq), **others, schedule=_schedule(args.schedule or "0"),
                     sequence_parallel=args.sequence_parallel == "yes", **degrees)
     if args.copies and (copies := _count(args.copies, "copies")) > 1:
         if layout.replicas % copies:
@@ -300,11 +306,10 @@ def _layout(args):
 def _estimate(args):
     model, cluster, layout, seq = _layout(args)
     step = estimate(model, cluster, layout, seq, **_options(args))
-    low, high = step.interval()
     if args.json:
-        print(json.dumps(dict(batch=layout.batch, seq_len=seq, time=step.time, low=low, high=high, mfu=step.mfu,
-                              tokens_per_second=step.token_rate, memory=step.memory, seconds=step.seconds, bytes=step.bytes), indent=2))
+        print(json.dumps(dict(batch=layout.batch, seq_len=seq) | step.to_dict(), indent=2))
         return 0
+    low, high = step.interval()
     print(wrapped(f"A step of {said(layout.batch, seq)}, takes {show(step.time, 's')} ({show(low, 's')} to {show(high, 's')}): "
                   f"{step.mfu:.1%} of peak, {show(step.token_rate)} tokens per second.") + "\n")
     print(columns(["cause", "time", "share"], [[k, show(s, "s"), f"{s/step.time:.1%}"] for k, s in step.seconds.items() if s]))
@@ -321,7 +326,7 @@ def _memory(footprint, cluster):
 
 
 def _fits(args):
-    if not any(getattr(args, name) for name in (*DEGREES, "zero", "recompute", "copies", "sequence_parallel")):
+    if not any(getattr(args, name) for name in (*DEGREES, *OTHERS, "sequence_parallel")):
         return _any_fits(args)
     model, cluster, layout, seq = _layout(args)
     footprint = estimate(model, cluster, layout, seq, **_options(args)).footprint
@@ -548,8 +553,9 @@ def parser():
         sub.add_argument("--cluster", required=True, metavar="NAME[:DEVICES]", help="dgx-h100:1024, or mine.toml:64")
         sub.add_argument("--batch", required=True, help="of one step: 512 sequences, or 4M tokens (4 x 2^20 where --seq is a power of two)")
         sub.add_argument("--seq", required=True, metavar="TOKENS", help="tokens in a sequence, in digits: 8192")
-        for name in (*DEGREES, "zero", "recompute", "copies"):
-            sub.add_argument("--" + name, metavar="N,N" if many else "N", help="values allowed" if many else "of the layout")
+        for name in (*DEGREES, *OTHERS):
+            sub.add_argument("--" + name.replace("_", "-"), metavar="N,N" if many else "N",
+                             help="values allowed" if many else "of the layout")
         sub.add_argument("--sequence-parallel", choices=("yes", "no", "both") if many else ("yes", "no"))
         sub.add_argument("--share", default="0.9", help="of a device's memory that may be filled (0.9)")
         sub.add_argument("--format", help="of the products: bf16, fp8")

@@ -14,12 +14,13 @@ from . import specs
 from .algebra import ceil, floor, larger, maximum, minimum, where
 from .formulas import (activation_bytes_per_layer, gated_working_bytes, gathered_bytes, in_flight_chunks,
                        logit_bytes, model_state_bytes, padded_copies, recompute_bytes, routed_working_bytes,
-                       score_bytes_per_layer, traffic_buffer_bytes)
+                       score_bytes_per_layer, split_backward_activations, traffic_buffer_bytes)
 from .hardware import Accelerator, Cluster
 from .layout import Layout
 from .transformer import Transformer
 from .units import show
 
+HEADS = "head outputs", "head outputs, exchanged", "log-sum-exp"          # what attention hands on to its backward pass
 PARTS = "weights", "grads", "optimizer", "gathered", "activations", "head", "working", "placeholders", "workspace", "buffers"
 
 
@@ -71,6 +72,7 @@ class Kernels:
     root         bytes of the number that a norm keeps of a token
     per_token    bytes a token that live from the first layer to the loss: numbers of tokens and targets, a loss's log-sum
     per_element  (replicated, sharded) bytes per element of the residual stream instead of a table of tensors, or None
+    cheap, outputs   of these, the outputs of norms and of the non-linearity, and the outputs of attention's heads
     capacity     what an expert takes over its even share, rounded up to whole tokens; None for an even share, unpadded
     router       bytes per token and expert that the router keeps
     exchange     True where context-parallel ranks exchange heads for positions, and keep the heads' outputs twice
@@ -87,6 +89,8 @@ class Kernels:
     root: Any = 4
     per_token: Any = 0
     per_element: tuple | None = None
+    cheap: tuple = (0, 0)
+    outputs: tuple = (0, 0)
     capacity: Any = None
     router: Any = 4
     exchange: bool = False
@@ -106,13 +110,14 @@ def kernels():
     textbook  an operation saves what its derivative reads, and nobody holds anything else; fused attention and SwiGLU
     eager     the same with SwiGLU in two operations
     dropout   the same with dropout masks
-    34 bytes  of each element of the residual stream, whatever the model: chapter 6's estimate
+    34 bytes  of each element of the residual stream, whatever the model: chapter 6's estimate. Two outputs of norms are
+              4 of the 10 that are not cut, the GeLU's output is 8 of the 24 that are, and that of the heads 2
     ledger    the small transformer of `witness.allocator` with fused kernels: roots in 16 bits, two numbers of a token in 64
     megatron  Megatron-LM 23e00ed096 with Transformer Engine 2.11 and PyTorch 2.10, without recomputation
     """
     return specs.Facts({k.name: k for k in (
         Kernels(name="textbook"), Kernels(name="eager", eager=True), Kernels(name="dropout", masks=True),
-        Kernels(name="34 bytes", per_element=(10, 24), per_logit=6, source="korthikanti2022"),
+        Kernels(name="34 bytes", per_element=(10, 24), cheap=(4, 8), outputs=(0, 2), per_logit=6, source="korthikanti2022"),
         Kernels(name="ledger", root=2, per_token=8 + 8 + 4),
         Kernels(name="megatron", per_logit=2, capacity=1, router=20, exchange=True, working=True, placeholders=True,
                 workspace=32*2**20, streams=4, head_workspace=2*(2*2**22 + 16*2**13), source="simumax2026",
@@ -156,11 +161,13 @@ class Saved:
     bytes    per token of a micro-batch, on a device that shares nothing
     shared   "tensor" where the tensor-parallel ranks share it, "sequence" where they do so only if the layout is
              sequence-parallel
+    cheap    True where it can be made again, element by element, from what else is kept
     """
     block: str
     name: str
     bytes: Any
     shared: str
+    cheap: bool = False
 
     def on(self, layout):
         """Bytes per token on a device of the layout."""
@@ -190,7 +197,7 @@ def activation_table(model, *, kernels="textbook", sparse=None, copies=None, cp=
 
 
 def _norm(model, kernels, name):
-    return ((name, 2*model.hidden, "sequence"), ("norm output", 2*model.hidden, "sequence"),
+    return ((name, 2*model.hidden, "sequence"), ("norm output", 2*model.hidden, "sequence", True),
             ("norm statistics", kernels.root*model.norm, "sequence"))
 
 
@@ -201,7 +208,7 @@ def _heads(model, kernels, cp):
         key_width = model.query_width                           # expanded: every head has its own, rotated part and all
         for name, rank in (("query bottleneck", latent.q_rank), ("key-value bottleneck", latent.kv_rank)):
             yield name, 2*rank, "sequence"
-            yield f"{name}, normed", 2*rank, "sequence"
+            yield f"{name}, normed", 2*rank, "sequence", True
         yield "bottlenecks' norm statistics", 2*kernels.root*model.norm, "sequence"
     yield "queries", 2*model.query_width, "tensor"
     yield "keys", 2*key_width, "tensor"
@@ -216,8 +223,8 @@ def _dense(model, kernels):
     """Rows of a dense feed-forward block behind its norm."""
     yield "into the non-linearity", 2*(1 + model.gated)*model.ffn, "tensor"
     if kernels.eager:
-        yield "gate behind its function", 2*model.gated*model.ffn, "tensor"
-    yield "out of the non-linearity", 2*model.ffn, "tensor"
+        yield "gate behind its function", 2*model.gated*model.ffn, "tensor", True
+    yield "out of the non-linearity", 2*model.ffn, "tensor", True
 
 
 def _experts(model, kernels, copies):
@@ -227,9 +234,9 @@ def _experts(model, kernels, copies):
     yield "router", kernels.router*e.count, "sequence"
     yield "copies", 2*copies*model.hidden, "sequence"
     yield "copies, into the non-linearity", 2*(1 + model.gated)*copies*e.ffn, "sequence"
-    yield "copies, out of the non-linearity", 2*copies*e.ffn, "sequence"
+    yield "copies, out of the non-linearity", 2*copies*e.ffn, "sequence", True
     yield "shared experts, into the non-linearity", 2*(1 + model.gated)*e.shared*e.ffn, "tensor"
-    yield "shared experts, out of the non-linearity", 2*e.shared*e.ffn, "tensor"
+    yield "shared experts, out of the non-linearity", 2*e.shared*e.ffn, "tensor", True
 
 
 @dataclass(frozen=True)
@@ -354,8 +361,12 @@ def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook
     units     whole layers that a device with sharded weights holds at a time
 
     Stages hold consecutive layers; where these do not divide, the stage that needs most has one more than its share.
-    Experts are whole on a device (`ep` ranks share them), and routing is balanced. With recomputation, the one layer that
-    has been recomputed counts at the last layer, not at the head.
+    Experts are whole on a device (`ep` ranks share them), and routing is balanced; where `shards` says that there are
+    copies, the ranks of a copy that hold the same experts share these. What one layer makes again counts, all
+    of it at once, at the last layer, not at the head.
+    Of a share `recompute` of the layers the input is kept; of the others the table, in a share `cheap_recompute` of them
+    without its cheap rows. Stored scores are kept where attention is not done again, by `attention_recompute`; where the
+    layer is and attention is not, so are the outputs of its heads.
     Numbers, arrays and symbols go through alike. TypeError for a model, cluster or layout that is none; ValueError for an
     unknown name, a sequence below one token, and an illegal layout, with the sentences of `Layout.check`.
     """
@@ -368,7 +379,9 @@ def memory(model, cluster, layout, seq_len, *, policy="mixed", kernels="textbook
     kernels = _named(kernels, globals()["kernels"](), Kernels, "kernels")
     buffers = _named(buffers, globals()["buffers"](), Buffers, "buffers")
     *stages, last = (_Stage(model, layout, seq_len, policy, kernels, buffers, units, stage) for stage in _stages(model, layout))
-    return Footprint((*(stage.last_layer() for stage in stages), *last.instants()))
+    ends = () if _is(layout.schedule, 0) else stages[:1]           # of a folded pipeline, the head is on the first
+    return Footprint((*(stage.last_layer() for stage in stages[len(ends):]),
+                      *(instant for stage in (*ends, last) for instant in stage.instants())))
 
 
 def _piece(model, layout):
@@ -392,6 +405,8 @@ class _Stage:
         self.model, self.lay, self.seq_len, self.policy, self.kernels = model, lay, seq_len, policy, kernels
         self.buffers, self.units, self.stage = buffers, units, stage
         self.first, self.last = 1 - minimum(stage, 1), 1 - minimum(lay.pp - 1 - stage, 1)       # 1 where it is, else 0
+        if not _is(lay.schedule, 0):
+            self.last = where(lay.schedule > 2, self.first, self.last)
         self.tokens = lay.microbatch*seq_len/lay.cp             # of a micro-batch, on one device
         self.stored = 2*self.tokens*model.hidden/lay.seq_ranks  # the input of a layer, 16 bits
         self.end = model.vocab*model.hidden/lay.tp              # the matrix at one end of the model
@@ -408,7 +423,9 @@ class _Stage:
 
     def instants(self):
         """Of the last stage: the head, and where it may need more, the last layer."""
-        if self.kernels.working or not (_is(self.lay.recompute, 0) and _is(self.buffers.scatter, 0)):
+        lay = self.lay
+        if self.kernels.working or not all(_is(x, 0) for x in (
+                lay.recompute, lay.cheap_recompute, lay.scores*lay.attention_again, self.buffers.scatter)):
             yield self.last_layer()
         yield Instant(self.stage, "the head", self.parts(layer=0))
 
@@ -435,7 +452,7 @@ class _Stage:
         if not model.experts:
             return mine
         theirs = dict(weight_ranks=3, grad_ranks=2, optimizer_ranks=1)          # the stage of ZeRO that shares them
-        theirs = {name: lay.expert_replicas if lay.zero >= zero else 1 for name, zero in theirs.items()}
+        theirs = {name: lay.expert_shard_ranks if lay.zero >= zero else 1 for name, zero in theirs.items()}
         return mine + self.sparse*model_state_bytes(self.expert_params, **nbytes, **theirs)
 
     def layer_params(self, sparse):
@@ -478,25 +495,43 @@ class _Stage:
 
     # ---- activations -------------------------------------------------------------------------
     def activations(self, layer):
-        """Bytes that the layers keep for all micro-batches in flight, and what the last one has recomputed."""
-        lay, share = self.lay, self.lay.recompute
+        """Bytes that the layers keep for all micro-batches in flight, and what the last one has made again."""
+        lay = self.lay
         dense, sparse = self.layer_bytes(False), self.layer_bytes(True)
-        kept = sum(n*(share*self.stored + (1 - share)*nbytes) for n, nbytes in ((self.dense, dense), (self.sparse, sparse)))
+        kept = self.dense*dense[0] + self.sparse*sparse[0]
         copies = in_flight_chunks(lay.microbatches, lay.pp, lay.chunks, self.stage)/lay.chunks
-        return recompute_bytes(copies, 1, kept, layer*share*maximum(dense, sparse))
+        if not _is(lay.schedule, 0):
+            late = split_backward_activations(lay.pp, lay.microbatches, where(lay.schedule > 2, 1, lay.schedule))
+            copies = where(lay.schedule > 0, late, copies)
+        return recompute_bytes(copies, 1, kept, layer*maximum(dense[1], sparse[1]))
 
     def layer_bytes(self, sparse):
-        """Bytes that one layer keeps of one micro-batch."""
-        model, lay, k = self.model, self.lay, self.kernels
+        """(what one layer keeps of one micro-batch, what the backward pass makes again of it) in bytes.
+
+        Where weight gradients wait, what a layer that is run again makes waits too: as much is kept as if it were not.
+        """
+        model, lay = self.model, self.lay
         if sparse and not model.experts:
-            return 0
+            return 0, 0
+        share, core, cheap = lay.recompute, lay.attention_again, lay.cheap_recompute
+        if not _is(lay.schedule, 0):
+            share = where(lay.schedule > 0, 0, share)
         scores = lay.scores*score_bytes_per_layer(self.tokens, self.seq_len, model.heads, lay.tp)
+        whole, light, outputs = self.tensors(sparse)
+        light = 0 if _is(cheap, 0) else cheap*light
+        outputs = 0 if lay.attention_recompute is None else maximum(share - core, 0)*outputs
+        return (share*self.stored + (1 - share)*(whole - light) + (1 - core)*scores + outputs,
+                share*whole + (1 - share)*light + core*scores - outputs)
+
+    def tensors(self, sparse):
+        """Bytes of all tensors of a layer and micro-batch, scores left out; of the cheap ones; of the heads' outputs."""
+        model, lay, k = self.model, self.lay, self.kernels
         if k.per_element:
-            replicated, sharded = k.per_element
-            return scores + activation_bytes_per_layer(self.tokens, model.hidden, lay.tp, lay.seq_ranks,
-                                                       replicated=replicated, sharded=sharded)
+            return [activation_bytes_per_layer(self.tokens, model.hidden, lay.tp, lay.seq_ranks, replicated=replicated,
+                                               sharded=sharded) for replicated, sharded in (k.per_element, k.cheap, k.outputs)]
         rows = activation_table(model, kernels=k, sparse=sparse, copies=self.copies, cp=lay.cp)
-        return scores + self.tokens*sum(row.on(lay) for row in rows)
+        return [self.tokens*sum(row.on(lay) for row in rows if chosen(row)) for chosen in (
+            lambda row: True, lambda row: row.cheap, lambda row: row.name in HEADS)]
 
     def head(self):
         """Bytes of the last norm's input, output and statistics, and of the logits."""

@@ -174,12 +174,16 @@ class Cluster(specs.Entry):
     def sized(self, devices):
         """This machine with another number of devices; inner levels they do not fill are dropped.
 
-        Raises ValueError, naming devices, where they do not fill whole nodes, or not the whole groups of another level.
+        Raises ValueError, naming devices, where they do not fill whole nodes, or not the whole groups of another level, with the
+        numbers next to one of numbers.
         """
         known = isinstance(devices, Real)
         inner = tuple(x for x in self.levels[:-1] if not known or x.devices < devices)
-        if inner and (known or isinstance(devices, np.ndarray)) and np.any(devices % self.node):
-            raise ValueError(f"devices = {devices!r}; allowed: whole nodes of {self.node}")
+        if inner and (known or isinstance(devices, np.ndarray)):
+            size = inner[-1].devices if known else self.node
+            if np.any(devices % size):
+                near = f", such as {devices//size*size:,} or {(devices//size + 1)*size:,}" if known else ""
+                raise ValueError(f"devices = {devices!r}; allowed: whole {'nodes' if size == self.node else 'groups'} of {size}{near}")
         return replace(self, levels=(*inner, replace(self.levels[len(inner)], devices=devices)))
 
 

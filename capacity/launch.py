@@ -148,7 +148,12 @@ MEGATRON = (
     Rule("whole", lambda q: (q.recompute == 0) | (q.recompute == 1) | (_again(q) % 1 == 0) & (q.layers % _pieces(q) == 0),
          lambda q: f"recompute = {q.recompute} of {q.layers/_pieces(q):g} layers in a piece is no whole number of layers."),
     Rule("shared", lambda q: (q.experts == 0) | (q.tp == 1) | (q.sequence_parallel > 0),
-         lambda q: "With experts and tensor parallelism it wants sequence parallelism.")), (
+         lambda q: "With experts and tensor parallelism it wants sequence parallelism."),
+    Rule("cheap", lambda q: q.cheap_recompute == 0,
+         lambda q: f"It makes norms and experts' activation functions again by name, and no dense layer's: no option is "
+                   f"cheap_recompute = {q.cheap_recompute}."),
+    Rule("schedule", lambda q: q.schedule == 0,
+         lambda q: f"Its pipelines run 1F1B, interleaved or not; it has no schedule = {q.schedule}.")), (
     # demanded before Blackwell, and refused by Megatron-FSDP
     Line(lambda q: "CUDA_DEVICE_MAX_CONNECTIONS=1 \\\ntorchrun", lambda q: ((q.tp > 1) | (q.cp > 1)) & (q.zero < 2)),
     Line(lambda q: "torchrun", lambda q: (q.tp == 1) & (q.cp == 1) | (q.zero > 1)),
@@ -184,7 +189,11 @@ TORCHTITAN = (
     Rule("experts", lambda q: (q.zero > 0) | (q.ep == 1),
          lambda q: f"Expert-parallel ranks come from those that shard; with zero = 0 there is no ep = {q.ep}."),
     Rule("whole", lambda q: (q.recompute == 0) | (q.recompute == 1),
-         lambda q: f"It recomputes whole models or chosen operations, not recompute = {q.recompute} of the layers.")), (
+         lambda q: f"It recomputes whole models or chosen operations, not recompute = {q.recompute} of the layers."),
+    Rule("cheap", lambda q: q.cheap_recompute == 0,
+         lambda q: f"Of operations it chooses those to keep, and has no option for cheap_recompute = {q.cheap_recompute}."),
+    Rule("schedule", lambda q: (q.schedule == 0) | (q.schedule == 3),
+         lambda q: f"Its schedules that put weight gradients off have two stages or more on a rank; schedule = {q.schedule} has one.")), (
     Line(lambda q: "parallelism=ParallelismConfig("),
     Line(lambda q: f"    data_parallel_replicate_degree={where(q.zero > 0, q.copies, q.dp)},"),
     Line(lambda q: f"    data_parallel_shard_degree={where(q.zero > 0, q.dp//q.copies, 1)},"),
@@ -195,7 +204,8 @@ TORCHTITAN = (
     Line(lambda q: "    enable_sequence_parallel=False,", lambda q: (q.tp > 1) & (q.sequence_parallel == 0)),
     Line(lambda q: f"    context_parallel_degree={q.cp},", lambda q: q.cp > 1),
     Line(lambda q: f"    pipeline_parallel_degree={q.pp},", lambda q: q.pp > 1),
-    Line(lambda q: '    pipeline_parallel_schedule="Interleaved1F1B",', lambda q: q.chunks > 1),
+    Line(lambda q: '    pipeline_parallel_schedule="Interleaved1F1B",', lambda q: (q.chunks > 1) & (q.schedule == 0)),
+    Line(lambda q: '    pipeline_parallel_schedule="ZBVZeroBubble",', lambda q: q.schedule == 3),
     Line(lambda q: '    pipeline_parallel_schedule="1F1B",', lambda q: (q.pp > 1) & (q.chunks == 1)),
     Line(lambda q: f"    pipeline_parallel_layers_per_stage={_piece(q)},\n"
                    "    pipeline_parallel_first_stage_less_layers=0,\n    pipeline_parallel_last_stage_less_layers=0,\n"
@@ -214,6 +224,7 @@ TORCHTITAN = (
 DEEPSPEED = (
     GPUS, Rule("pipeline", lambda q: q.pp == 1, lambda q: f"Its pipeline is a Python class, PipelineModule, and no option; pp is {q.pp}."),
     Rule("interleave", lambda q: q.chunks == 1, lambda q: "It has no interleaved schedule."),
+    Rule("schedule", lambda q: q.schedule == 0, lambda q: f"It trains in one order, 1F1B; it has no schedule = {q.schedule}."),
     Rule("copies", lambda q: q.copies == 1, lambda q: f"One copy of what it shards is all that is written here; copies are {q.copies}."),
     Rule("context", lambda q: q.cp == 1,
          lambda q: f"Its sequence parallelism exchanges heads for positions and gathers no keys and values; cp is {q.cp}."),
@@ -221,8 +232,9 @@ DEEPSPEED = (
          lambda q: f"Its AutoEP has no zero = 3 beside tensor parallelism; ep is {q.ep} and tp {q.tp}."),
     Rule("shared", lambda q: (q.sequence_parallel == 0) | (q.tp == 1),
          lambda q: "Its tensor parallelism has no option for sequence parallelism."),
-    Rule("whole", lambda q: q.recompute == 0,
-         lambda q: f"What is recomputed, the model decides: it has no option for recompute = {q.recompute}.")), (
+    Rule("whole", lambda q: (q.recompute == 0) & (q.cheap_recompute == 0),
+         lambda q: "What is recomputed, the model decides: it has no option for "
+                   f"recompute = {q.recompute} and cheap_recompute = {q.cheap_recompute}.")), (
     Line(lambda q: f'{{\n  "train_micro_batch_size_per_gpu": {q.microbatch},'),
     Line(lambda q: f'  "gradient_accumulation_steps": {q.batch//(q.dp*q.microbatch)},'),
     # with AutoTP and no mpu, it multiplies these two by all devices

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from . import legality, specs
+from .algebra import maximum, minimum
+from .legality import SCHEDULES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,10 @@ class Layout:
     scores     share of the attention scores kept for the backward pass; 0 for a fused kernel
     shards     ranks that share one copy where zero shards anything, copies being all-reduced; None for all replicas
     attention_recompute   share of attention's own two products that is done again; None for `recompute`
+    schedule   order of a pipeline: 0 is 1F1B, interleaved where chunks are above 1; in the others weight
+               gradients wait: 1 is ZB-H1, 2 ZB-H2, 3 ZB-V, whose two chunks are folded
+    cheap_recompute   share of the layers that are not run again which keep no output of a norm or of the feed-forward
+               block's non-linearity, and make it again, element by element, from what they keep
 
     Numbers may be arrays or symbols; `zero` and `sequence_parallel` are choices, and choices are
     Python. Raises ValueError, naming the field, for a count below 1, a share outside 0 to 1 or an
@@ -43,17 +49,21 @@ class Layout:
     scores: Any = 0
     shards: Any = None
     attention_recompute: Any = None
+    schedule: Any = 0
+    cheap_recompute: Any = 0
 
     def __post_init__(self):
         specs.at_least(1, batch=self.batch, microbatch=self.microbatch, dp=self.dp, tp=self.tp,
                        pp=self.pp, cp=self.cp, ep=self.ep, chunks=self.chunks, shards=self.shards)
-        shares = {name: getattr(self, name) for name in ("recompute", "scores", "attention_recompute")}
+        shares = {name: getattr(self, name) for name in ("recompute", "scores", "attention_recompute", "cheap_recompute")}
         specs.at_least(0, **shares)
         for name, share in shares.items():
             if isinstance(share, (Real, np.ndarray)) and np.any(share > 1):
                 raise ValueError(f"{name} = {share!r}; allowed: a share from 0 to 1")
         if type(self.zero) is not int or not 0 <= self.zero <= 3:
             raise ValueError(f"zero = {self.zero!r}; allowed: 0, 1, 2 or 3")
+        if isinstance(self.schedule, (Real, np.ndarray)) and not np.all(np.isin(self.schedule, range(len(SCHEDULES)))):
+            raise ValueError(f"schedule = {self.schedule!r}; allowed: {', '.join(f'{k} ({s})' for k, s in enumerate(SCHEDULES))}")
         if type(self.sequence_parallel) is not bool:
             raise ValueError(f"sequence_parallel = {self.sequence_parallel!r}; allowed: True, False")
 
@@ -83,6 +93,13 @@ class Layout:
         return self.replicas if self.shards is None else self.shards
 
     @property
+    def expert_shard_ranks(self):
+        """Ranks that share one copy of the same experts where `zero` shards them: those that hold them of the ranks of a copy."""
+        if self.shards is None:
+            return self.expert_replicas
+        return minimum(maximum(self.shards*self.tp/self.ep, 1), self.expert_replicas)
+
+    @property
     def copies(self):
         """Copies of what `zero` shards."""
         return self.replicas/self.shard_ranks
@@ -101,6 +118,11 @@ class Layout:
     def optimizer_ranks(self):
         """Ranks that share one part's optimizer state."""
         return self.shard_ranks if self.zero >= 1 else 1
+
+    @property
+    def attention_again(self):
+        """Share of attention's own two products that is done again."""
+        return self.recompute if self.attention_recompute is None else self.attention_recompute
 
     @property
     def seq_ranks(self):

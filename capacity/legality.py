@@ -49,7 +49,13 @@ RULES = tuple(Rule(*rule) for rule in (
      lambda q: f"{q.layers} layers are too few for pp*chunks = {q.pp*q.chunks} pieces."),
     ("chunks", lambda q: (q.chunks == 1) | (q.pp > 1),
      lambda q: f"chunks = {q.chunks} needs a pipeline to interleave, and pp is 1."),
-    ("interleave", lambda q: (q.chunks == 1) | (q.batch % (q.dp*q.microbatch*q.pp) == 0),
+    ("split", lambda q: (q.schedule == 0) | (q.pp > 1) & (q.chunks == 1 + q.schedule//3),
+     lambda q: f"Of schedules that put weight gradients off, ZB-H1 and ZB-H2 (1, 2) have one chunk and ZB-V (3) two, in a pipeline; "
+               f"schedule = {q.schedule} has {q.chunks} on pp = {q.pp}."),
+    ("lag", lambda q: (q.schedule == 0) | (q.batch > q.dp*q.microbatch*minimum(q.schedule, 2)*(q.pp - 1)),
+     lambda q: f"schedule = {q.schedule} puts weight gradients off by up to {minimum(q.schedule, 2)}*(pp - 1) micro-batches, and there are "
+               f"{q.batch/(q.dp*q.microbatch):g} with pp = {q.pp}."),
+    ("interleave", lambda q: (q.chunks == 1) | (q.schedule == 3) | (q.batch % (q.dp*q.microbatch*q.pp) == 0),
      lambda q: f"chunks = {q.chunks} interleaves groups of pp = {q.pp} micro-batches, and "
                f"{q.batch/(q.dp*q.microbatch):g} are no multiple of {q.pp}."),
     ("expert_ranks", lambda q: q.dp*q.cp*q.tp % q.ep == 0,
@@ -76,23 +82,34 @@ SYNONYMS = tuple(Rule(*rule) for rule in (
      lambda q: "sequence_parallel without tensor-parallel ranks shares nothing."),
 ))
 
-# A layout that breaks one of these is legal and costs more than it is charged for: a search skips it.
-UNPRICED = tuple(Rule(*rule) for rule in (
-    ("expert_copies", lambda q: (q.copies == 1) | (q.experts == 0),
-     lambda q: f"copies = {q.copies}: of experts, memory counts one copy, shared by all replicas."),
-    ("copied_gradients", lambda q: (q.copies == 1) | (q.zero < 2) | (q.batch == q.dp*q.microbatch),
-     lambda q: f"copies = {q.copies} with zero = {q.zero}: copies sum gradients behind the last of {q.batch/(q.dp*q.microbatch):g} "
-               "micro-batches, and the model hides that behind all of them."),
+# A layout that breaks one of these is legal: a search does not try it.
+UNTRIED = tuple(Rule(*rule) for rule in (
+    ("repeated", lambda q: (q.schedule == 0) | (q.recompute == 0),
+     lambda q: f"With schedule = {q.schedule} the last ranks keep what they recompute until its weight gradients are made: "
+               f"recompute = {q.recompute} saves nothing."),
+    ("mixed", lambda q: (q.cheap_recompute == 0) | (q.recompute == 0),
+     lambda q: f"Cheap outputs are made again where no layer is run again; recompute = {q.recompute}."),
 ))
 
+# A layout that breaks one of these is legal and costs more than it is charged for: a search skips it.
+UNPRICED = tuple(Rule(*rule) for rule in (
+    ("split_experts", lambda q: (q.copies == 1) | (q.dp*q.cp*q.tp % (q.copies*q.ep) == 0),
+     lambda q: f"ep = {q.ep} does not divide the {q.dp*q.cp*q.tp/q.copies:g} ranks of a copy: which of them share an expert "
+               "differs, and the model takes them for equal."),
+))
+
+# Orders of a pipeline whose time and activations chapter 16 derives, by number.
+SCHEDULES = "1F1B", "ZB-H1", "ZB-H2", "ZB-V"
+
 # The letters of a layout in the order in which they are chosen, with what each is chosen from: divisors of a letter, all
-# numbers up to it, or what follows from the letters before.
-AXES = (("pp", "divisors", "devices"), ("chunks", "up to", "layers"), ("tp", "divisors", "devices"),
-        ("cp", "divisors", "devices"), ("dp", "follows", lambda q: maximum(q.devices//(q.pp*q.tp*q.cp), 1)),
+# numbers up to it, some numbers, or what follows from the letters before.
+AXES = (("pp", "divisors", "devices"), ("chunks", "up to", "layers"), ("schedule", "among", range(len(SCHEDULES))),
+        ("tp", "divisors", "devices"), ("cp", "divisors", "devices"),
+        ("dp", "follows", lambda q: maximum(q.devices//(q.pp*q.tp*q.cp), 1)),
         ("ep", "divisors", "experts"), ("microbatch", "divisors", "batch"))
 DEGREES = tuple(name for name, *_ in AXES)
 # Of each of them, freely. Copies of what zero shards, each shared by dp*cp/copies ranks: divisors of dp*cp.
-CHOICES = "zero", "sequence_parallel", "recompute", "copies"
+CHOICES = "zero", "sequence_parallel", "recompute", "cheap_recompute", "copies"
 
 
 def letters(model, **others):
@@ -129,7 +146,7 @@ def layouts(q, limits=None, tally=None, rules=RULES):
             found[name] = fresh
             keep = np.isin(fresh, limits[name]) if name in limits else np.ones(size, bool)
         else:
-            options = divisors(known[of]) if how == "divisors" else range(1, int(known[of]) + 1)
+            options = of if how == "among" else divisors(known[of]) if how == "divisors" else range(1, int(known[of]) + 1)
             options = np.array([k for k in options if name not in limits or k in limits[name]], np.int64)
             if tally is not None and not len(options):
                 asked_for = " or ".join(map(str, limits[name]))
@@ -164,7 +181,8 @@ def javascript():
         if how == "follows":
             lines.append(f"q.{name}={of(Namespace('q.'))!s};if(!allowed('{name}',q.{name}))continue;")
         else:
-            options.append(f"{name}_={'divisors' if how == 'divisors' else 'upto'}(q.{of}).filter(v=>allowed('{name}',v))")
+            these = f"[{','.join(map(str, of))}]" if how == "among" else f"{'divisors' if how == 'divisors' else 'upto'}(q.{of})"
+            options.append(f"{name}_={these}.filter(v=>allowed('{name}',v))")
             lines.append(f"for(const v of {name}_){{q.{name}=v;")
             depth += 1
         known.add(name)
@@ -172,7 +190,7 @@ def javascript():
             if r.name not in asked and r.letters <= known:
                 asked.add(r.name)
                 lines.append(f"if(!RULES.{r.name}.holds(q)){{refused(RULES.{r.name},q);continue;}}")
-    return (f"const RULES={{{','.join(f'{r.name}:{r.javascript()}' for r in RULES + SYNONYMS + UNPRICED)}}};\n"
+    return (f"const RULES={{{','.join(f'{r.name}:{r.javascript()}' for r in RULES + SYNONYMS + UNTRIED + UNPRICED)}}};\n"
             "const divisors=n=>{const low=[],high=[];for(let k=1;k*k<=n;k++)if(n%k===0){low.push(k);if(k*k<n)high.unshift(n/k);}"
             "return n?low.concat(high):[1];};\nconst upto=n=>Array.from({length:n},(_,k)=>k+1);\n"
             "function layouts(q,limits,visit,refused=()=>{}){const allowed=(k,v)=>!(k in limits)||limits[k].includes(v),"

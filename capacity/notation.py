@@ -178,6 +178,8 @@ NOTATION = {k: Letter(*v) for k, v in dict(
     attention_share=(r"\phi", "share of the scores' two products in the forward FLOP"),
     # a step, predicted
     attention_recompute=(r"r_{\mathrm{a}}", "share of attention's own two products that is done twice"),
+    cheap_recompute=(r"r_{\mathrm{e}}", "share of the outputs of norms and non-linearities that is made again"),
+    normed_width=(r"H_{\mathrm{n}}", "widths of all norms of a layer, together"),
     visible_keys=(r"w_{\mathrm{s}}", "keys that a sliding window shows to a query"),
     lanes=(r"n_{\mathrm{l}}", "members of a node that share out its traffic with others"),
     layer_time=(r"\tau", "time of one layer on one micro-batch"),

@@ -22,16 +22,19 @@ from types import SimpleNamespace
 import numpy as np
 
 from . import specs
+from .algebra import larger
 from .formulas import daly_interval, expected_segment_time
 from .hardware import Cluster, accelerators
 from .layout import Layout
-from .legality import CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, Rule, broken, divisors, layouts, letters
+from .legality import CHOICES, DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, UNTRIED, Rule, broken, divisors, layouts, letters
 from .step import estimate
 from .tape import Tape, symbol
 from .transformer import Transformer
 from .units import show
 
 RECOMPUTE = 0, 0.25, 0.5, 0.75, 1                 # shares of recomputation that a search tries unless told
+CHEAP = 0, 1                                      # and shares of layers that make cheap outputs again
+SHARES = "recompute", "cheap_recompute"
 OBJECTIVES = "time", "goodput", "cost"
 ROWS = 2048                                       # layouts of a pair and a share at a time: their arrays stay in a core's cache
 MANY = 5_000_000                                  # layouts from which on pruning pays
@@ -119,8 +122,8 @@ class Candidate:
 
     def to_dict(self):
         """Its numbers, {name: number}, those of the layout first."""
-        degrees = {name: getattr(self.layout, name) for name in ("tp", "pp", "cp", "dp", "ep", "chunks", "microbatch",
-                                                                 "zero", "sequence_parallel", "recompute", "shards")}
+        degrees = {name: getattr(self.layout, name) for name in ("tp", "pp", "cp", "dp", "ep", "chunks", "schedule", "microbatch",
+                                                                 "zero", "sequence_parallel", "recompute", "cheap_recompute", "shards")}
         return degrees | dict(microbatches=int(self.layout.microbatches), devices=self.devices, time=self.time,
                               memory=self.memory, mfu=float(self.step.mfu), tokens_per_second=float(self.step.token_rate),
                               blast=self.blast)
@@ -209,7 +212,8 @@ class Plan:
         """Head and rows of the table that is shown, of the first `most`."""
         head = ["layout", "micro-batch", "ZeRO", "recompute", "step", "MFU", "memory", "devices"]
         return head, [[_degrees(c.layout), f"{c.layout.microbatch} of {c.layout.microbatches:,.0f}",
-                       f"{c.layout.zero}" + (f" x {c.layout.copies:.0f}" if c.layout.shards else ""), f"{c.layout.recompute:.0%}",
+                       f"{c.layout.zero}" + (f" x {c.layout.copies:.0f}" if c.layout.shards else ""),
+                       "cheap" if c.layout.cheap_recompute else f"{c.layout.recompute:.0%}",
                        show(c.time, "s"), f"{c.step.mfu:.1%}", show(c.memory, "B"),
                        c.devices] for c in getattr(self, of)[:most]]
 
@@ -240,7 +244,8 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     options    arguments for `estimate`
     rules      further Rules that a layout must keep, of its letters: what a framework refuses, capacity.launch.DIALECTS
     splits     True to keep of each choice of tp, pp, cp and ep only the best
-    limits     values that a field of Layout may have, or `copies`: tp=8, zero=(0, 1), recompute=0, cp=1, copies=1, ...
+    limits     values that a field of Layout may have, or `copies`: tp=8, zero=(0, 1), recompute=0, cp=1, copies=1, ...;
+               of `schedule` also names, such as "1F1B"
 
     Where nothing fits, or nothing is legal, the Plan says why, and which changes help: each has been searched as a whole.
     Raises TypeError for a model or cluster that is none, ValueError, naming it, for any other argument.
@@ -251,7 +256,7 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     sizes = [cluster.devices] if devices is None else sorted({devices} if isinstance(devices, Real) else set(devices))
     specs.at_least(1, **{f"devices[{k}]": n for k, n in enumerate(sizes)})
     for n in sizes:
-        whole_groups(cluster, n)
+        cluster.sized(n)
     padded = job.padded(*sizes)
     notes = () if padded is model else (
         f"Vocabulary padded from {model.vocab:,} to {padded.vocab:,}, so that every tensor degree divides it.",)
@@ -266,14 +271,6 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     return Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
                 front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
                 fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
-
-
-def whole_groups(cluster, devices):
-    """Raise ValueError, with the numbers next to it, for a number of devices that leaves a group of the cluster partly filled."""
-    groups = [level.devices for level in cluster.levels[:-1] if level.devices < devices]
-    if groups and devices % groups[-1]:
-        below = devices//groups[-1]*groups[-1]
-        raise ValueError(f"devices = {devices}; allowed: whole groups of {groups[-1]}, such as {below:,} or {below + groups[-1]:,}")
 
 
 # ---- the job ---------------------------------------------------------------------------------
@@ -330,12 +327,16 @@ class _Job:
         for name in limits:
             specs.pick(known, name, "limit")
         limits = {name: tuple(x) if isinstance(x, (tuple, list, range, set, np.ndarray)) else (x,) for name, x in limits.items()}
+        if "schedule" in limits:
+            known = {name: k for k, name in enumerate(SCHEDULES)}
+            limits["schedule"] = tuple(specs.pick(known, k, "schedule") if isinstance(k, str) else k for k in limits["schedule"])
         for name, x in limits.items():
             if not x or not all(isinstance(k, Real) for k in x):
                 raise ValueError(f"{name} = {x!r}; allowed: a number, or numbers")
-            least, most = {"recompute": (0, 1), "zero": (0, 3), "sequence_parallel": (0, 1)}.get(name, (1, math.inf))
-            if not all(least <= k <= most and (name == "recompute" or k == int(k)) for k in x):
-                raise ValueError(f"{name} = {x!r}; allowed: {'shares' if name == 'recompute' else 'whole numbers'} from {least}"
+            least, most = {"zero": (0, 3), "sequence_parallel": (0, 1), "schedule": (0, len(SCHEDULES) - 1)}.get(
+                name, (0, 1) if name in SHARES else (1, math.inf))
+            if not all(least <= k <= most and (name in SHARES or k == int(k)) for k in x):
+                raise ValueError(f"{name} = {x!r}; allowed: {'shares' if name in SHARES else 'whole numbers'} from {least}"
                                  + (f" to {most}" if most < math.inf else ""))
         for name in options or {}:
             specs.pick(dict.fromkeys(list(inspect.signature(estimate).parameters)[4:]), name, "option")
@@ -410,11 +411,30 @@ def said(batch, seq_len):
     return f"{batch:,} sequence{'s' if batch > 1 else ''}, {batch*seq_len:,} tokens"
 
 
+def least_time(step):
+    """Seconds that a Step takes with any number of copies: without what these change, and without the bubble.
+
+    What is done again adds to each cause that is left, or to experts what it takes from `routing`, so the least of all shares
+    is that of none.
+    """
+    return sum(x for cause, x in step.seconds.items() if cause not in ("update", "data", "bubble"))
+
+
+def totals(step):
+    """(time, memory) of a Step: what numbers of copies change is added last, so that few sums are as large as all layouts."""
+    moved = "update", "data"
+    seconds = sum(x for cause, x in step.seconds.items() if cause not in moved) + (step.update + step.data)
+    state, moments = ("weights", "grads", "optimizer"), {}
+    for parts in (instant.parts for instant in step.footprint.instants):
+        moments.setdefault(sum(parts[k] for k in state), []).append(sum(x for k, x in parts.items() if k not in state))
+    return seconds, functools.reduce(larger, [own + functools.reduce(larger, others) for own, others in moments.items()])
+
+
 # ---- the search ------------------------------------------------------------------------------
 class _Search:
     """All layouts on one number of devices.
 
-    A row is a choice of DEGREES; to each belong all shares of recomputation, all numbers of copies that divide its replicas
+    A row is a choice of DEGREES; to each belong all SHARES of recomputation, all numbers of copies that divide its replicas
     and all pairs of `zero` and `sequence_parallel`: prices are arrays [row, share, copies] of each pair. Rows that differ in
     `chunks` alone are a block.
 
@@ -432,7 +452,11 @@ class _Search:
         self.job, self.model, self.cluster, self.rows, self.look = job, model, cluster, rows, least
         self.size = len(rows["pp"])
         self.limit = job.share*cluster.device.memory
-        self.shares = np.array(sorted(job.limits.get("recompute", RECOMPUTE)), float)
+        shares = itertools.product(*(sorted(job.limits.get(name, some)) for name, some in zip(SHARES, (RECOMPUTE, CHEAP))))
+        mixed = next(rule for rule in UNTRIED if rule.name == "mixed")
+        shares = [*shares]
+        tried = [pair for pair in shares if mixed.holds(SimpleNamespace(**dict(zip(SHARES, pair))))]
+        self.shares = np.array(tried or shares, float).T                # rows: those of SHARES
         self.pairs = [(zero, sp) for zero in sorted(job.limits.get("zero", range(4)))
                       for sp in sorted(map(bool, job.limits.get("sequence_parallel", (False, True))))]
         self.replicas = rows["dp"]*rows["cp"]
@@ -441,7 +465,7 @@ class _Search:
         self.copies = np.array([c for c in divisors(cluster.devices) if c in job.limits.get("copies", (c,))
                                 and not broken(SimpleNamespace(**vars(q), copies=c), early)], np.int64)
         self.allowed = self.masks()
-        self.each = sum(a.sum((1, 2))*(len(self.shares)//a.shape[1]) for a in self.allowed)      # legal layouts of each row
+        self.each = sum(a.sum((1, 2))*(self.shares.shape[1]//a.shape[1]) for a in self.allowed)      # legal layouts of each row
         self.legal = int(self.each.sum())
         self.levels = np.array(divisors(cluster.devices))
         self.split = functools.reduce(lambda key, name: key*(cluster.devices + 1) + rows[name], ("tp", "pp", "cp", "ep"), 0)
@@ -450,19 +474,24 @@ class _Search:
         self.priced = self.fits = 0
         self.least = np.inf
 
+    @property
+    def recomputed(self):
+        """The shares as arrays [share, 1], by name."""
+        return {name: x[:, None] for name, x in zip(SHARES, self.shares)}
+
     def rules(self):
         """The Rules of what is chosen for a row: the laws, what has another name that is a choice too, and the job's own."""
         def named(rule):
             return all(value in self.job.limits.get(name, (value,)) for name, value in (
                 ("zero", 0), ("sequence_parallel", 0)) if rule.name == {"zero": "unshared"}.get(name, "unsplit"))
         laws = [rule for rule in RULES if rule.letters & {*CHOICES}]
-        return (*laws, *filter(named, SYNONYMS), *UNPRICED, *self.job.rules)
+        return (*laws, *filter(named, SYNONYMS), *UNTRIED, *UNPRICED, *self.job.rules)
 
     def letters(self, zero, sp):
         """The letters of all layouts of a pair, as arrays."""
         rows = {name: x[:, None, None] for name, x in self.rows.items()}
         return SimpleNamespace(**vars(self.job.letters(self.cluster.devices, self.model)) | rows, zero=int(zero), copies=self.copies,
-                               sequence_parallel=int(sp), recompute=self.shares[:, None])
+                               sequence_parallel=int(sp), **self.recomputed)
 
     def masks(self, without=(), known=None):
         """Which layouts of each pair are legal: arrays [row, share, copies], of one share where all are alike.
@@ -488,8 +517,8 @@ class _Search:
             if mask.any():
                 row, share, copy = (int(k[0]) for k in np.nonzero(mask))
                 q = vars(self.job.letters(self.cluster.devices, self.model)) | {k: int(x[row]) for k, x in self.rows.items()}
-                return SimpleNamespace(**q, zero=int(zero), sequence_parallel=int(sp), recompute=float(self.shares[share]),
-                                       copies=int(self.copies[copy]))
+                return SimpleNamespace(**q, zero=int(zero), sequence_parallel=int(sp), copies=int(self.copies[copy]),
+                                       **dict(zip(SHARES, self.shares[:, share].tolist())))
         return None
 
     def blast(self, zero, at, copies):
@@ -502,7 +531,7 @@ class _Search:
         job = self.job
         if self.legal:
             steps = self.steps()
-            self.tape = Tape([x for s in steps for x in (s.time, s.memory)])
+            self.tape = Tape([x for s in steps for x in totals(s)])
             done = 0
             for at in self.order(steps):
                 self.price(at)
@@ -518,13 +547,14 @@ class _Search:
         self.free = [name for name in DEGREES if len(np.unique(self.rows[name])) > 1 or name == "chunks"]
         degrees = {name: symbol(name) if name in self.free else int(self.rows[name][0]) for name in DEGREES}
         return [self.job.price(self.model, self.cluster, Layout(
-            batch=self.job.batch, zero=int(zero), sequence_parallel=sp, recompute=symbol("recompute"), **degrees,
+            batch=self.job.batch, zero=int(zero), sequence_parallel=sp, **degrees,
+            **{name: symbol(name) if x.any() else 0 for name, x in self.recomputed.items()},
             shards=symbol(f"shards_{zero}") if zero and self.copies.tolist() != [1] else None))
             for zero, sp in self.pairs]
 
     def inputs(self, at, columns):
         """The inputs of the tape for rows `at`, and for these columns of copies, {zero: columns}."""
-        known = {name: x[at, None, None].astype(float) for name, x in self.rows.items()} | {"recompute": self.shares[:, None]}
+        known = {name: x[at, None, None].astype(float) for name, x in self.rows.items()} | self.recomputed
         known |= {f"shards_{zero}": self.replicas[at, None, None]/self.copies[some] for zero, some in columns.items()}
         return {name: known[name] for name in self.tape.inputs}
 
@@ -562,13 +592,15 @@ class _Search:
     def handfuls(self, rows):
         """These rows in pieces of about ROWS layouts of a pair and a share, those together that have the same copies."""
         rows = rows[np.lexsort((self.each[rows], self.replicas[rows]))]
-        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(ROWS*len(self.shares)*len(self.pairs)))) + 1)
+        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(ROWS*self.shares.shape[1]*len(self.pairs)))) + 1)
 
     def block_bounds(self, steps, first, low, high, columns):
         """Bounds from below of the time and the memory of each block and pair: two arrays [pair, block]."""
         tape = Tape([x for s in steps for x in (*s.seconds.values(), s.memory)])
         values = {name: self.rows[name][first].astype(float) for name in tape.inputs if name in DEGREES}
-        values |= {"chunks": (low, high), "recompute": (self.shares[0], self.shares[-1])}
+        values |= {"chunks": (low, high)} | {name: (x.min(), x.max()) for name, x in self.recomputed.items()}
+        whole = np.where(self.rows["schedule"][first] > 0, 0, values["recompute"][1])               # where gradients wait, none is tried
+        values["recompute"] = np.minimum(values["recompute"][0], whole), whole
         for zero in {zero for zero, _ in self.pairs}:
             some = functools.reduce(np.logical_or, (may for pair, may in zip(self.pairs, columns) if pair[0] == zero))
             shards = self.replicas[first, None]/self.copies
@@ -610,28 +642,29 @@ class _Search:
             may = allowed[k][:, :, columns[zero]]
             if not may.any():
                 continue
-            shape = len(at), len(self.shares), may.shape[2]
+            shape = len(at), self.shares.shape[1], may.shape[2]
             seconds, nbytes = (np.broadcast_to(x, shape) for x in results[2*k:2*k + 2])
             self.priced += int(may.sum())*(shape[1]//may.shape[1])
             if self.look:
                 self.least = min(self.least, np.min(nbytes, where=may, initial=np.inf))
-            fits = may & (nbytes <= self.limit)
-            n = int(fits.sum())
-            self.fits += n
-            if not n:
-                continue
+            fits = np.flatnonzero(may & (nbytes <= self.limit))
+            self.fits += len(fits)
+            seconds, nbytes = seconds.ravel()[fits], nbytes.ravel()[fits]
             if self.job.most < math.inf:
-                fits = fits & (seconds*self.late <= self.job.most)
-            seconds = np.where(fits, seconds, np.inf)
+                soon = seconds*self.late <= self.job.most
+                fits, seconds, nbytes = fits[soon], seconds[soon], nbytes[soon]
+            if not len(fits):
+                continue
             worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
-            chosen = np.flatnonzero((seconds <= worst) & fits)
+            chosen = np.flatnonzero(seconds <= worst)
             if len(chosen) > self.job.keep and not self.job.splits:
-                flat = seconds.ravel()[chosen]
-                chosen = chosen[flat <= np.partition(flat, self.job.keep - 1)[self.job.keep - 1]]
-            blast = self.blast(zero, at, self.copies[columns[zero]])[:, None]
-            for kept, which in ((firsts, chosen), (fresh, np.flatnonzero(fits & (seconds <= self.known(nbytes, blast))))):
-                row, share, copy = np.unravel_index(which, shape)
-                kept.append(np.stack([seconds[row, share, copy], nbytes[row, share, copy], blast[row, 0, copy],
+                chosen = chosen[seconds[chosen] <= np.partition(seconds[chosen], self.job.keep - 1)[self.job.keep - 1]]
+            blast = self.blast(zero, at, self.copies[columns[zero]])
+            level = np.broadcast_to(np.searchsorted(self.levels, blast)[:, None], shape).ravel()[fits]
+            better = self.table[level, (nbytes*(EDGES/self.limit)).astype(np.int64)]
+            for kept, which in ((firsts, chosen), (fresh, np.flatnonzero(seconds <= better))):
+                row, share, copy = np.unravel_index(fits[which], shape)
+                kept.append(np.stack([seconds[which], nbytes[which], blast[row, copy],
                                       at[row], np.full(len(which), k), share, columns[zero][copy]], 1))
         if any(map(len, firsts)):
             everyone = np.concatenate([self.top, *firsts])
@@ -656,9 +689,9 @@ class _Search:
     def candidate(self, found):
         seconds, nbytes, blast, row, pair, share, copies = found
         zero, sp = self.pairs[int(pair)]
-        share, copies = self.shares[int(share)], int(self.copies[int(copies)])
-        layout = Layout(batch=self.job.batch, zero=int(zero), sequence_parallel=sp,
-                        recompute=int(share) if share == int(share) else float(share),
+        copies = int(self.copies[int(copies)])
+        shares = {name: int(x) if x == int(x) else float(x) for name, x in zip(SHARES, self.shares[:, int(share)])}
+        layout = Layout(batch=self.job.batch, zero=int(zero), sequence_parallel=sp, **shares,
                         shards=int(self.replicas[int(row)])//copies if copies > 1 else None,
                         **{name: int(self.rows[name][int(row)]) for name in DEGREES})
         return Candidate(layout, self.cluster, float(seconds), float(nbytes), int(blast),
@@ -689,9 +722,10 @@ def _front(candidates):
 
 
 def _degrees(lay):
-    """The degrees of a layout that are more than one, as a text: "tp 8 sp, pp 4, dp 16"; sp where sequences are shared."""
+    """The degrees of a layout that are more than one, as a text: "tp 8 sp, pp 4, dp 16, ZB-H1"; sp where sequences are shared."""
     degrees = [(k, getattr(lay, k)) for k in ("tp", "pp", "cp", "dp", "ep", "chunks")]
     said = [f"{k} {n}{' sp' if k == 'tp' and lay.sequence_parallel else ''}" for k, n in degrees if n > 1]
+    said += [SCHEDULES[lay.schedule]] if lay.schedule else []
     return ", ".join(said) or "dp 1"
 
 

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import specs
-from .algebra import maximum, minimum
+from .algebra import maximum, minimum, where
 from .footprint import Footprint, Policy, csv_text, floats, memory, shown
-from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, interval_factor, logit_traffic,
-                       model_flops_utilization, model_state_bytes, nonlinear_bytes, roofline_time, sliding_context,
-                       stage_bound, stage_message_time, stored_score_traffic, streamed_bytes, train_flops_per_token,
-                       trained_attention_flops, trained_product_bytes, trained_product_flops, two_level_gather_time,
-                       uneven_factor)
+from .formulas import (bounded_pipeline_time, cast_bytes, exchange_time, exposed_time, folded_backward_time, interval_factor,
+                       logit_traffic, model_flops_utilization, model_state_bytes, nonlinear_bytes, norm_again_bytes, roofline_time,
+                       sliding_context, split_backward_time, stage_bound, stage_message_time, stored_score_traffic, streamed_bytes,
+                       train_flops_per_token, trained_attention_flops, trained_product_bytes, trained_product_flops,
+                       two_level_gather_time, uneven_factor)
 from .hardware import Cluster
 from .layout import Layout
 from .stack import NARROW, SLOW_HEADS, Stack, calibration, constants as fitted, rates
@@ -149,7 +149,9 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, c
 
     Dense models and mixtures of experts. Overlap, by name: gradient and weight traffic of the data-parallel ranks hides
     behind arithmetic (zero 0 and 1: behind the backward pass of the last micro-batch; zero 2: behind those of all; zero 3:
-    behind the whole step, whose micro-batches gather the weights twice each); of the other messages the stack says which
+    behind the whole step, whose micro-batches gather the weights twice each; copies of what is sharded sum each part of a
+    gradient when it has been scattered, as PyTorch's fully_shard does unless it is told to wait: with zero 2 and 3 for every
+    micro-batch, and behind backward passes alone); of the other messages the stack says which
     share is waited for; the host's time for experts hides behind their products. A node shares its adapters
     in every collective, ranks lie in the order tensor, context, data, pipeline, and experts on neighbouring ranks. Attention
     is causal, and in 16 bits where `format` is narrower, as is all that lies between products. What is
@@ -270,7 +272,7 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
     gathers = (0, 1, 1, 2*m)[lay.zero]
     routed = sparse*e.count*model.expert_matmul if e else 0
     params, replicas = model.params - routed, lay.expert_replicas if e else 1
-    expert_shards = minimum(maximum(shards*lay.tp/lay.ep, 1), replicas) if e else 1
+    expert_shards = (lay.expert_shard_ranks if lay.zero else replicas) if e else 1
     seen = model.layers*(seq_len/2) if model.window is None else (
         model.windowed*sliding_context(seq_len, model.window) + (model.layers - model.windowed)*(seq_len/2))
     state = model_state_bytes(params/(lay.tp*lay.pp), weight, grad, optimizer, lay.weight_ranks, lay.grad_ranks,
@@ -288,12 +290,12 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
         kv_heads=model.kv_heads, head_kv=model.kv_width,
         context=seen/model.layers, ffn=model.ffn, matrices=2 + model.gated, vocab=model.vocab, further=model.further,
         expert_ffn=e.ffn if e else model.ffn, active=e.active if e else 1, count=e.count if e else 1, common=e.shared if e else 0,
-        y=lay.microbatch*seq_len/lay.cp, m=m, tp=lay.tp, pp=lay.pp, cp=lay.cp, ep=lay.ep, chunks=lay.chunks,
+        y=lay.microbatch*seq_len/lay.cp, m=m, tp=lay.tp, pp=lay.pp, cp=lay.cp, ep=lay.ep, chunks=lay.chunks, schedule=lay.schedule,
         seq_ranks=lay.seq_ranks, sequence=int(lay.sequence_parallel), replicas=lay.replicas, shards=shards,
-        recompute=lay.recompute, again=lay.recompute if lay.attention_recompute is None else lay.attention_recompute,
+        recompute=lay.recompute, again=lay.attention_again, cheap=lay.cheap_recompute,
         traffic=params/(lay.tp*lay.pp)*(scatters*grad + gathers*weight), gradient=grad*params/(lay.tp*lay.pp),
         expert_traffic=routed/(lay.ep*lay.pp)*(scatters*grad + gathers*weight), expert_gradient=grad*routed/(lay.ep*lay.pp),
-        expert_replicas=replicas, expert_shards=expert_shards, state=state,
+        expert_replicas=replicas, expert_shards=expert_shards, sums=(1, 1, m, m)[lay.zero], state=state,
         last_only=int(lay.zero < 2), forward_too=int(lay.zero == 3), stored=1 if stack.attention == "scores" else lay.scores,
         slow_heads=1 + (SLOW_HEADS - 1)*(stack.attention == "scores" and model.head_dim % 8 != 0),
         casts=int(narrow), operand=OPERAND.get(format, 2), tensor=stack.tensor, exchange=stack.exchange, sends=stack.sends,
@@ -311,6 +313,8 @@ def price(job, rate):
     q, y, m, tp = job, job.y, job.m, job.tp
     dense, sparse = q.layers - q.sparse, q.sparse
     again = q.recompute
+    extra = (1 - again)*q.cheap                             # share of the layers that make again what is cheap alone
+    twice = again + extra
     beta1, ring, beta2 = rate.links*q.beta1, rate.links*q.ring, rate.adapters*q.beta2
     head_factor, ffn_factor = uneven_factor(q.value_width/tp), uneven_factor(q.ffn/tp)
 
@@ -338,12 +342,15 @@ def price(job, rate):
     scores = (q.layers*(1 + q.stored)*q.slow_heads
               * trained_attention_flops(y, q.context, q.attention_width/tp, q.again)/rate.attention)
     streams = (q.layers*streamed_bytes(y, q.hidden, q.value_width, q.kv_width, again, tp, q.seq_ranks)
-               + dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, again))
+               + dense*nonlinear_bytes(y, q.ffn/tp, q.matrices, twice))
+    if not _absent(q.cheap):
+        streams = streams + q.layers*norm_again_bytes(y, 2*q.hidden + q.narrowed, extra, q.seq_ranks)
+    recast = again + extra/2                                # its narrow copies, one for each reader, are written once: half a cast
     if not _absent(q.casts):
         streams = streams + q.casts*(
-            q.layers*cast_bytes(y, q.hidden + (q.value_width + q.narrowed)/tp,
-                                q.hidden + (q.query_width + 2*q.kv_width)/tp, again)
-            + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, again))
+            q.layers*(cast_bytes(y, q.hidden + q.narrowed/tp, (q.query_width + 2*q.kv_width)/tp, recast)
+                      + cast_bytes(y, q.value_width/tp, q.hidden, again))
+            + dense*cast_bytes(y, q.hidden + q.ffn/tp, q.hidden + (q.matrices - 1)*q.ffn/tp, recast))
     if not _absent(q.stored):
         streams = streams + q.stored*q.layers*stored_score_traffic(y, q.seq_len, q.heads, tp, q.again)
     experts = exchange = routing = 0
@@ -354,9 +361,10 @@ def price(job, rate):
         experts = sparse*alone
         if not _absent(q.common):
             matmul = matmul + sparse*minimum(q.common, 1)*block(y, maximum(q.common, 1)*q.expert_ffn/tp)
-        passed = rows + y*q.common/tp
-        streams = streams + sparse*(nonlinear_bytes(passed, q.expert_ffn, q.matrices, again) + q.casts*cast_bytes(
-            passed, q.hidden + q.expert_ffn, q.hidden + (q.matrices - 1)*q.expert_ffn, again))
+        shared, wide = y*q.common/tp, (q.matrices - 1)*q.expert_ffn
+        streams = streams + sparse*(nonlinear_bytes(rows + shared, q.expert_ffn, q.matrices, twice) + q.casts*(
+            cast_bytes(rows + shared, q.expert_ffn, q.hidden, recast) + cast_bytes(shared, q.hidden, wide, recast)
+            + cast_bytes(rows, q.hidden, wide, again)))     # copies were kept
         inside = minimum(q.ep, q.node)
         exchange = sparse*q.exchange*(4 + 2*again)*exchange_time(
             y/tp, q.active, q.hidden, 2, inside, q.ep/inside, EXCHANGE_LATENCY, beta1, beta2)*minimum(q.ep - 1, 1)
@@ -374,23 +382,36 @@ def price(job, rate):
     # stages
     slowest = stage_bound(q.layers, q.pp, q.chunks, layers/q.layers, head, q.balanced)
     mean = (layers + head)/q.pp
-    bubble = bounded_pipeline_time(q.pp, m, q.chunks, slowest, mean, q.idle) - m*mean
+    bubble, at_home = bounded_pipeline_time(q.pp, m, q.chunks, slowest, mean, q.idle) - m*mean, 1
+    if not _absent(q.schedule):
+        # a forward is a third, as in what hides messages; the head's weight gradients do not wait
+        forward, late = mean/(3 + again), (matmul + experts)/((3 + again)*q.pp)
+        times = q.pp, m, forward, mean - forward - late, late
+        folded = q.schedule > 2
+        split = where(folded, folded_backward_time(*times), split_backward_time(*times, q.schedule))
+        bubble = where(q.schedule > 0, m*(slowest - mean) + split - m*mean, bubble)
+        at_home = where(folded, 2, 1)                       # at the fold a message stays
     send = stage_message_time(2*y*q.hidden/tp, q.replicas*tp, q.node, q.alpha1, beta1, q.alpha2, beta2)
-    pipeline = q.sends*2*m*(q.chunks - 1/q.pp)*send
+    pipeline = q.sends*2*m*(q.chunks - at_home/q.pp)*send
 
     # replicas
-    window = m*mean
-    window = window*(1 - (1 - q.forward_too)*(2/(6 + 2*again)))*(1 - q.last_only*(1 - 1/m))
+    def window(forward_too):
+        """Arithmetic of a step, or of its backward passes alone; of the last micro-batch where it does not begin before."""
+        return m*mean*(1 - (1 - forward_too)*(2/(6 + 2*again)))*(1 - q.last_only*(1 - 1/m))
+
     traffic = gather(q.traffic, q.shards, tp, beta1, q.sharing)
     if q.experts:
         traffic = traffic + gather(q.expert_traffic, q.expert_shards, q.ep, beta1, q.sharing)
-    if q.hybrid:
-        traffic = traffic + 2*gather(q.gradient/q.shards, q.replicas/q.shards, tp*q.shards, beta1)
+    exposed = exposed_time(traffic, window(q.forward_too))
+    if q.hybrid:                                            # each copy's part is summed when it has been scattered
+        between = gather(q.gradient/q.shards, q.replicas/q.shards, tp*q.shards, beta1)
         if q.experts:
-            traffic = traffic + 2*gather(q.expert_gradient/q.expert_shards, q.expert_replicas/q.expert_shards,
-                                         q.ep*q.expert_shards, beta1)
+            between = between + gather(q.expert_gradient/q.expert_shards, q.expert_replicas/q.expert_shards,
+                                       q.ep*q.expert_shards, beta1)
+        between = 2*q.sums*between
+        exposed = maximum(exposed_time(traffic + between, window(q.forward_too)), exposed_time(between, window(0)))
     share = m/q.pp
     return dict(matmul=share*matmul, experts=share*experts, attention=share*scores,
                 pointwise=share*pointwise, head=share*head, update=2*q.state/rate.memory, fixed=rate.step,
                 tensor=share*tensor, context=share*context, all_to_all=share*exchange, routing=share*routing,
-                pipeline=pipeline, bubble=bubble, data=exposed_time(traffic, window))
+                pipeline=pipeline, bubble=bubble, data=exposed)

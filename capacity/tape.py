@@ -192,13 +192,15 @@ class Tape:
         exec(self.source, scope)
         return scope["program"]
 
-    def javascript(self, *stages):
+    def javascript(self, *stages, first=None):
         """The program as JavaScript: a function that takes the inputs of the first stage and returns one of the next's.
 
         stages   names of inputs, those first that change least; all at once by default. The last function returns an array
                  of the results. What an earlier stage knows is worked out there, once.
+        first    how many results are in that array, all by default; a function of nothing, its last element, returns the others
         """
         stages = stages or (self.inputs,)
+        soon, late = self.outputs[:first], self.outputs[len(self.outputs[:first]):]
         place = {name: k for k, names in enumerate(stages) for name in names}
         if unknown := [name for name in self.inputs if name not in place]:
             raise ValueError(f"stages lack {', '.join(unknown)}; allowed: every input")
@@ -210,6 +212,10 @@ class Tape:
                 users.setdefault(a, []).append(node)
         for node in self.outputs:
             users.setdefault(node, []).append(None)                 # the answer's
+        if late:
+            stages, asked = (*stages, []), {*_order(soon)}
+            at |= {node: len(stages) - 1 for node in self.order if node.op != "in" and node not in asked}
+            lines.append([])
 
         def text(x):
             return said[x] if type(x) is Node else _literal(x)
@@ -226,10 +232,11 @@ class Tape:
             name += "$"*(name in place)
             line.append(f"{name}={said[node]}")
             said[node] = name
-        body = f"return [{','.join(map(text, self.outputs))}]"
-        for inputs_, known in reversed(list(zip(stages, lines))):
+        body = f"return [{','.join(map(text, late or soon))}]"
+        for depth, (inputs_, known) in reversed(list(enumerate(zip(stages, lines)))):
             constants = f"const {','.join(known)};" if known else ""
-            body = f"return ({','.join(inputs_)})=>{{{constants}{body}}}"
+            made = f"({','.join(inputs_)})=>{{{constants}{body}}}"
+            body = "return " + (f"[{','.join(map(text, soon))},{made}]" if late and depth == len(stages) - 1 else made)
         return body.removeprefix("return ")
 
     def run(self, **values):

@@ -56,12 +56,12 @@ def test_a_quantity_has_its_unit(text, unit, value):
 def test_a_plan_in_the_shell(say):
     status, out, err = say("plan llama3-70b --cluster dgx-h100:1024 --batch 4M --seq 8192")
     assert status == 0 and err == ""
-    assert out.startswith("Llama 3 70B on 1,024 x NVIDIA H100 SXM5 80 GB: tp ")
+    assert out.startswith("Llama 3 70B on 1,024 x NVIDIA H100 SXM5 80 GB: cp 2, dp 512; ")
     assert "a step of 512 sequences, 4,194,304 tokens, takes" in " ".join(out.split()) and "legal layouts, of which" in out and "Measure first: " in out
-    splits = re.findall(r"^(tp \d.*?)(?:, chunks \d+)?   .* GB(?: |$)", out, re.M)
+    splits = re.findall(r"^([tpcd]p \d.*?)(?:, chunks \d+)?   .* GB(?: |$)", out, re.M)
     assert len({re.sub(" sp|, dp.*", "", x) for x in splits}) == 10 == len(splits), "each of another tp, pp, cp or ep"
     front = say("plan llama3-70b --cluster dgx-h100:1024 --batch 4M --seq 8192 --front --top 3")[1]
-    assert len(re.findall(r"^tp \d.* GB(?: |$)", front, re.M)) == 3 and re.search("The 3 fastest of 2[0-9]{2} layouts of the front; --top prints more", front)
+    assert len(re.findall(r"^[tpcd]p \d.* GB(?: |$)", front, re.M)) == 3 and re.search("The 3 fastest of 4[0-9]{2} layouts of the front; --top prints more", front)
     assert all(len(line) <= 100 for line in out.splitlines())
 
 
@@ -150,7 +150,8 @@ def test_an_estimate_in_the_shell(say):
     assert status == 0 and f"{step.mfu:.1%} of peak" in out and "matmul" in out and "altogether   80.6 GB     100.7%" in out
     data = json.loads(say(f"estimate {JOB} --tp 8 --pp 4 --json")[1])
     assert "A step of 512 sequences, 4,194,304 tokens, takes" in out and (data["batch"], data["seq_len"]) == (512, 8192)
-    assert data["time"] == step.time and data["seconds"] == dict(step.seconds) and data["memory"] == step.memory
+    assert data["time"] == step.time and data["memory"] == step.memory
+    assert data == json.loads(json.dumps(dict(batch=512, seq_len=8192) | step.to_dict()))
 
 
 def test_whether_it_fits_is_the_exit_status(say):
@@ -168,11 +169,11 @@ def test_a_policy_changes_the_bytes_and_not_the_seconds(say):
         foot = memory(**given, policy=name, kernels="34 bytes")
         data = json.loads(say(f"estimate {job} --policy {name} --json")[1])
         assert data["memory"] == foot.total and data["seconds"] == plain["seconds"], name
-        assert data["bytes"]["optimizer"] == foot.parts["optimizer"], name
+        assert data["parts"]["optimizer"] == foot.parts["optimizer"], name
         assert json.loads(say(f"fits {job} --policy {name} --json")[1])["memory"] == foot.total, name
     assert json.loads(say(f"estimate {job} --policy mixed --json")[1]) == plain
     wide = json.loads(say(f"estimate {job} --policy megatron --json")[1])["memory"] - plain["memory"]
-    params = plain["bytes"]["weights"]/2
+    params = plain["parts"]["weights"]/2
     assert wide == 2*params > 1e9                     # gradients of 4 bytes, not 2
 
 
@@ -282,7 +283,7 @@ def test_what_is_no_trace(say, monkeypatch, line, words):
     ("plan llama3-70b --cluster dgx-h100:1020 --batch 512 --seq 8192", "devices = 1020; allowed: whole groups of 256, such as 768 or 1,024\n"),
     ("estimate llama3-70b --cluster dgx-h100:1016 --batch 512 --seq 8192", "devices = 1016; allowed: whole groups of 256, such as 768 or 1,024\n"),
     ("plan llama3-70b --cluster dgx-h100:1023 --batch 512 --seq 8192", "devices = 1023; allowed: whole groups of 256, such as 768 or 1,024\n"),
-    ("plan llama3-70b --cluster dgx-h100:252 --batch 512 --seq 8192", "devices = 252; allowed: whole groups of 8, such as 248 or 256\n"),
+    ("plan llama3-70b --cluster dgx-h100:252 --batch 512 --seq 8192", "devices = 252; allowed: whole nodes of 8, such as 248 or 256\n"),
     (f"plan {JOB} --devices 512,1000", "devices = 1000; allowed: whole groups of 256, such as 768 or 1,024\n"),
     ("plan llama3-70b --cluster dgx-h100:x --batch 512 --seq 8192", "devices = 'x'; allowed: a whole number in digits, at least 1\n"),
     ("plan llama3-70b --cluster dgx-h100:1k --batch 512 --seq 8192", "devices = '1k'; allowed: a whole number in digits, at least 1; k may mean 1,000 or 1,024\n"),

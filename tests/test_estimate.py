@@ -1,5 +1,6 @@
 """Layouts, the estimate of a step, and the published runs that judge it."""
 import csv
+import itertools
 import json
 import math
 import re
@@ -18,6 +19,7 @@ from capacity.hardware import Level
 from capacity.protocol import Score
 from capacity.stack import ceiling, constants as fitted, rates
 from capacity.step import CAUSES
+from capacity.witness.schedule import simulate, zb_h1, zb_h2, zb_v
 
 ROOT = Path(__file__).resolve().parents[1]
 LLAMA, MACHINE = model("llama3-70b"), cluster("dgx-h100", 512)
@@ -119,6 +121,8 @@ def test_bad_fields_are_named():
         Layout(batch=1, recompute=1.5)
     with pytest.raises(ValueError, match="attention_recompute = 2"):
         Layout(batch=1, attention_recompute=2)
+    with pytest.raises(ValueError, match="cheap_recompute = 2"):
+        Layout(batch=1, cheap_recompute=2)
     with pytest.raises(ValueError, match="shards = 0"):
         Layout(batch=1, shards=0)
     with pytest.raises(TypeError, match="one layout"):
@@ -157,21 +161,21 @@ def test_array_equals_loop(choice):
 
 @pytest.mark.parametrize("choice", [dict(zero=z, sequence_parallel=sp_) for z in range(4) for sp_ in (False, True)])
 def test_symbol_equals_number(choice):
-    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores"
+    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores", "cheap_recompute"
     *symbols, S = sp.symbols((*names, "S"), positive=True)
     algebra = estimate(LLAMA, MACHINE, Layout(**dict(zip(names, symbols)), **choice), S)
     outputs = everything(algebra)
     f = sp.lambdify((*symbols, S), list(outputs.values()), "math", cse=True)
-    for *point, length in [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 8192), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 4096),
-                           (256, 1, 4, 16, 4, 2, 5, 0, 0, 32768), (64, 1, 1, 4, 16, 8, 1, 1, 0, 8192)]:
+    for *point, length in [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 1, 8192), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 0.5, 4096),
+                           (256, 1, 4, 16, 4, 2, 5, 0, 0, 1, 32768), (64, 1, 1, 4, 16, 8, 1, 1, 0, 0, 8192)]:
         number = estimate(LLAMA, MACHINE, Layout(**dict(zip(names, point)), **choice), length)
         for name, value in zip(outputs, f(*point, length)):
             assert value == pytest.approx(everything(number)[name], rel=1e-11, abs=1e-12), name
 
 
 def test_arrays_of_every_field_equal_a_loop():
-    points = [(512, 1, 16, 8, 4, 1, 2, 1, 0.5), (512, 2, 64, 2, 4, 1, 1, 0.25, 1), (256, 1, 4, 16, 4, 2, 5, 0, 0)]
-    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores"
+    points = [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 1), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 0.5), (256, 1, 4, 16, 4, 2, 5, 0, 0, 1)]
+    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores", "cheap_recompute"
     for zero in range(4):
         every = step(Layout(**dict(zip(names, np.array(points, dtype=float).T)), zero=zero))
         for i, point in enumerate(points):
@@ -374,6 +378,46 @@ def test_casts_by_hand():
     assert again[0] - again[1] == pytest.approx(4*tokens*(2*ins + outs)*80/MACHINE.device.bandwidth)
 
 
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_cheap_tensors_made_again_by_hand(share):
+    """Llama 3 70B: both norms read and write 16 bits, SwiGLU reads two wide arrays and writes one; nothing else takes longer."""
+    tokens, lay = 512*8192/512*8, replace(LAYOUT, recompute=share)
+    for format in "bf16", "fp8":
+        plain, half, whole = (bare(replace(lay, cheap_recompute=c), format=format) for c in (0, 0.5, 1))
+        again = 2*4*8192/8 + 6*28672/8 + (format == "fp8")*2*(2*8192 + 28672/8)      # three products read it again in 16 bits
+        assert whole.pointwise - plain.pointwise == pytest.approx((1 - share)*tokens*again*80/MACHINE.device.bandwidth)
+        assert half.pointwise - plain.pointwise == pytest.approx((whole.pointwise - plain.pointwise)/2)
+        for cause in set(CAUSES) - {"pointwise", "bubble", "data"}:
+            assert getattr(whole, cause) == getattr(plain, cause), cause
+        assert whole.data <= plain.data, "a longer step hides more"
+        assert whole.bubble == pytest.approx(busy(whole)*3/32 + 3*whole.head)
+    apart = replace(lay, sequence_parallel=False)
+    more = [bare(replace(x, cheap_recompute=1)).pointwise - bare(x).pointwise for x in (lay, apart)]
+    assert more[1] - more[0] == pytest.approx((1 - share)*tokens*8*8192*7/8*80/MACHINE.device.bandwidth), "whole norms on each rank"
+
+
+def test_cheap_tensors_of_a_mixture_by_hand():
+    """DeepSeek-V3 on pairs: four norms, 3 dense layers, and what a rank's copies and its half of the shared expert pass."""
+    H, f, wide, m, y = 7168, 2048, 18432, 64, 4096
+    lay = Layout(batch=2048, dp=32, tp=2, pp=8, ep=32)
+    passed = y/2*8 + y/2
+    norms, products = 61*4*y*(2*H + 1536 + 512), 2*3*(3*y*wide/2 + 58*passed*f)
+    casts = 2*(61*y*(H + (1536 + 512)/2) + 3*y*(H + wide/2) + 58*(passed*f + y/2*H))
+    for format, narrow in ("bf16", 0), ("fp8", 1):
+        more = mixture(replace(lay, cheap_recompute=1), format=format).pointwise - mixture(lay, format=format).pointwise
+        assert more == pytest.approx(m/8*(norms + products + narrow*casts)/MACHINE.device.bandwidth)
+
+
+def test_a_policy_buys_bytes_with_seconds():
+    """Cheap tensors again, all layers again: less memory at each step, more time; the cheap third of the bytes is nearly free."""
+    for shape, lay in (LLAMA, LAYOUT), (model("deepseek-v3"), Layout(batch=2048, dp=64, pp=8, ep=32)):
+        steps = [step(replace(lay, **how), 4096, shape=shape) for how in (
+            dict(), dict(cheap_recompute=0.5), dict(cheap_recompute=1), dict(recompute=1))]
+        times, kept = [s.time for s in steps], [s.footprint.activations for s in steps]
+        assert times == sorted(times) and kept == sorted(kept, reverse=True) and len({*times}) == len({*kept}) == 4
+        assert times[2]/times[0] < 1.03 < 1.1 < times[3]/times[0] and 0.6 < kept[2]/kept[0] < 0.8
+
+
 def test_columns_that_fill_no_tile_cost_two_fifths_more():
     narrow = replace(LLAMA, ffn=28672 + 8)                   # 3585 columns a rank
     ffn = LLAMA.layers*(narrow.ffn_matmul)
@@ -428,11 +472,31 @@ def test_what_hides_behind_what_by_hand(zero, windows, share):
     assert exposed - still == pytest.approx(more - less, rel=1e-6) and still > 0
 
 
-def test_copies_in_groups_meet_once_a_step():
-    """Hybrid: gathered and scattered in the node of eight, four times; an eighth of the gradient all-reduced across."""
-    s = bare(Layout(batch=2048, dp=512, zero=3, shards=8), network=1e-6, adapters=1e-6)
+@pytest.mark.parametrize("zero, gathers, scatters", [(1, 1, 1), (2, 1, 4), (3, 8, 4)])
+def test_copies_in_groups_meet_after_each_scatter(zero, gathers, scatters):
+    """Hybrid, four micro-batches: gathered and scattered in the node of eight; of each scattered gradient an eighth summed across."""
+    s = bare(Layout(batch=2048, dp=512, zero=zero, shards=8), network=1e-6, adapters=1e-6)
     n, inner, outer = 2*LLAMA.params, 1e-6*MACHINE.inner.beta, 1e-6*MACHINE.outer.beta
-    assert s.data == pytest.approx(12*n*7/8/inner + 2*n/8*63/64/outer, rel=1e-3)
+    assert s.data == pytest.approx((gathers + scatters)*n*7/8/inner + scatters*2*n/8*63/64/outer, rel=1e-3)
+
+
+@pytest.mark.parametrize("zero, micro, passes", [(1, 1, 2), (2, 4, 5), (3, 4, 12)])
+def test_copies_meet_behind_backward_passes(zero, micro, passes):
+    """Forward passes hide gathers and no sums: of ZeRO-3 the greater of two remainders waits."""
+    n, outer, waits = 2*LLAMA.params, MACHINE.outer.beta, []
+    for slow, near in itertools.product((1, 0.2, 0.1, 0.03, 0.01), (1, 0.01)):
+        s = bare(Layout(batch=2048, dp=512, zero=zero, shards=8), adapters=slow, network=near)
+        sums = micro*2*(n/8*63/64/(slow*outer) + 63*MACHINE.outer.alpha)
+        inside = passes*n*7/8/(near*MACHINE.inner.beta) + 7*MACHINE.inner.alpha
+        backward = micro*2/3*busy(s)/4
+        alone, both = sums - backward, inside + sums - (busy(s) if zero == 3 else backward)
+        assert s.data == pytest.approx(max(0, alone, both)), (slow, near)
+        waits.append((s.data > 0, alone > both))
+    assert {True, False} == {some for some, _ in waits} and (True, False) in waits and ((True, True) in waits) == (zero == 3)
+
+
+def test_one_copy_is_shared_by_all():
+    s = bare(Layout(batch=2048, dp=512, zero=3, shards=8))
     assert s.update == pytest.approx(2*16*LLAMA.params/8/MACHINE.device.bandwidth)
     whole = [bare(Layout(batch=2048, dp=512, zero=3, shards=n), network=1e-3, adapters=1e-3).data for n in (None, 512)]
     assert whole[0] == pytest.approx(whole[1])
@@ -578,10 +642,34 @@ def test_hybrid_copies_of_experts():
         mixture(Layout(batch=2048, dp=64, tp=2, pp=4, ep=8, zero=0), **slow).data), "nothing is sharded"
 
 
+@pytest.mark.parametrize("zero, sums", [(1, 1), (2, 32), (3, 32)])
+def test_copies_of_experts_meet_as_often_as_the_rest(zero, sums):
+    """Groups of 16 of 64 replicas: two of a group hold an expert, four groups; the network is slow, a copy's own ranks are fast."""
+    shape = model("deepseek-v3")
+    routed = 58*256*3*7168*2048
+    dense, theirs = 2*(shape.params - routed)/8, 2*routed/8/8
+    lay = Layout(batch=2048, dp=64, pp=8, ep=8, shards=16, zero=zero)
+    slow, one = (mixture(replace(lay, shards=n), adapters=1e-6, stack=replace(PLAIN, exchange=0, sends=0)).data for n in (16, 64))
+    outer = 1e-6*MACHINE.outer.beta
+    passes = sums + {1: 1, 2: 1, 3: 64}[zero]
+    inside = passes*(dense/2/8 + theirs/2)/outer             # two nodes; the two that hold an expert are in both
+    assert slow == pytest.approx(inside + sums*2*(dense/16 + theirs/2)*3/4/outer, rel=1e-2)
+    assert one == pytest.approx(passes*(dense*7/8/8 + theirs*7/8)/outer, rel=1e-2)
+
+
+def test_seconds_and_bytes_count_the_same_shares():
+    """The update reads and writes the state of the footprint: one stage, one tensor rank, any copies, stages and experts."""
+    for shape, ep in (model("mixtral-8x7b"), (1, 2, 8)), (model("deepseek-v3"), (8, 64)), (LLAMA, (1,)):
+        for ranks, shards, zero in itertools.product(ep, (None, 8, 64, 128, 512), range(4)):
+            s = bare(Layout(batch=512, dp=512, ep=ranks, shards=shards, zero=zero), 4096, shape=shape)
+            state = s.footprint.weights + s.footprint.grads + s.footprint.optimizer
+            assert s.update == pytest.approx(2*state/MACHINE.device.bandwidth), (shape.name, ranks, shards, zero)
+
+
 def test_hybrid_copies_on_tensor_ranks_and_stages():
     s = bare(Layout(batch=512, dp=32, tp=4, pp=4, zero=3, shards=8), network=1e-6, adapters=1e-6, stack=replace(PLAIN, tensor=0, sends=0))
     n, inner, outer = 2*LLAMA.params/16, 1e-6*MACHINE.inner.beta, 1e-6*MACHINE.outer.beta
-    assert s.data == pytest.approx(48*(n/2/inner + n/2*3/4/outer) + 2*n/8*3/4/outer, rel=1e-3)
+    assert s.data == pytest.approx(48*(n/2/inner + n/2*3/4/outer) + 16*2*n/8*3/4/outer, rel=1e-3)
 
 
 def test_layers_that_predict_further_tokens():
@@ -731,6 +819,49 @@ def test_bubble_of_a_pipeline_with_a_head():
     s = bare()
     assert (s.bubble - h1, s.bubble - h2) == pytest.approx((busy(s)*2/32, busy(s)*3/32))
     assert bare(Layout(batch=512, dp=64, tp=8)).bubble == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("schedule, make, chunks", [(1, zb_h1, 1), (2, zb_h2, 1), (3, zb_v, 2)])
+def test_a_schedule_waits_as_long_as_on_the_clock(schedule, make, chunks):
+    """The simulator's step of a third forward, and weight gradients of the layers alone that wait; dense and sparse, recomputed or not."""
+    for lay, shape in ((LAYOUT, LLAMA), (replace(LAYOUT, recompute=1), LLAMA), (replace(LAYOUT, recompute=0.5, dp=8, cp=2, microbatch=2), LLAMA),
+                       (replace(LAYOUT, ep=8), model("mixtral-8x7b"))):
+        plain, s = (bare(replace(lay, chunks=chunks, schedule=k), shape=shape) for k in (0, schedule))
+        m, again = lay.microbatches, lay.recompute
+        each, products = busy(s)/m, (s.matmul + s.experts)/m
+        forward, late = each/(3 + again), products/(3 + again)
+        took = simulate(make(4, int(m)), forward, each - forward - late, late).makespan
+        uneven = plain.bubble - 3*each/chunks                # the head's stage, of whole backward passes
+        assert s.bubble == pytest.approx(took - m*each + uneven, rel=1e-9)
+        assert s.pipeline/plain.pipeline == pytest.approx((2 - 2/4)/(2 - 1/4) if schedule == 3 else 1), "at the fold a message stays"
+        same = {k: x for k, x in s.seconds.items() if k not in ("bubble", "pipeline")}
+        assert same == {k: plain.seconds[k] for k in same} and (s.bubble < plain.bubble or chunks > 1)
+
+
+def test_schedules_of_arrays_and_symbols_are_those_of_numbers():
+    kinds = np.arange(4)
+    many = step(replace(LAYOUT, schedule=kinds, chunks=np.array([1, 1, 1, 2])))
+    k = sp.Symbol("k", integer=True, nonnegative=True)
+    some = step(replace(LAYOUT, schedule=k, chunks=1 + sp.floor(k/3)))
+    for schedule in kinds.tolist():
+        one = step(replace(LAYOUT, schedule=schedule, chunks=1 + schedule//3))
+        assert (many.time[schedule], many.memory[schedule]) == pytest.approx((one.time, one.memory), rel=1e-12)
+        assert (float(some.time.subs(k, schedule)), float(some.memory.subs(k, schedule))) == pytest.approx((one.time, one.memory), rel=1e-12)
+    for bad in 4, -1, 1.5, np.array([0, 7]):
+        with pytest.raises(ValueError, match="schedule = .*; allowed: 0 .1F1B., 1 .ZB-H1., 2 .ZB-H2., 3 .ZB-V."):
+            Layout(batch=1, schedule=bad)
+
+
+@pytest.mark.parametrize("change, words", [
+    (dict(pp=1, schedule=1, dp=64), "have one chunk and ZB-V .3. two, in a pipeline; schedule = 1 has 1 on pp = 1."),
+    (dict(schedule=3), "schedule = 3 has 1 on pp = 4."), (dict(schedule=2, chunks=2), "schedule = 2 has 2 on pp = 4."),
+    (dict(schedule=1, batch=48), "puts weight gradients off by up to 1.*and there are 3 with pp = 4."),
+    (dict(schedule=2, batch=96), "by up to 2.*and there are 6 with pp = 4."), (dict(schedule=3, chunks=2, batch=96), "by up to 2.*there are 6 ")])
+def test_a_schedule_that_cannot_be_is_refused(change, words):
+    said, = replace(LAYOUT, **change).check(LLAMA, MACHINE, 8192)
+    assert re.search(words, said), said
+    enough = {48: 64, 96: 112}.get(change.get("batch"))
+    assert not enough or replace(LAYOUT, **change | {"batch": enough}).check(LLAMA, MACHINE, 8192) == (), "one micro-batch more"
 
 
 def test_a_bubble_repeats_every_kind_of_work():

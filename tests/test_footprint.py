@@ -17,6 +17,9 @@ from capacity import (Buffers, Footprint, GiB, Kernels, Layout, MiB, Policy, Sav
                       padded_copies, policies, published_rows, routed_saved_bytes, routed_working_bytes, specs)
 from capacity.footprint import PARTS
 from capacity.transformer import models
+from capacity.witness import recompute, spmd, tiny
+from capacity.witness.schedule import simulate, zb_h1, zb_h2, zb_v
+from capacity.witness.splits import data, zero as sharding
 
 LLAMA, DEEPSEEK = model("llama3-70b"), model("deepseek-v3")
 MACHINE = cluster("dgx-h100", 512)
@@ -205,6 +208,58 @@ def test_experts_are_shared_by_fewer():
     assert wide["optimizer"] == pytest.approx(12*((own - less*3/4)/32 + theirs/2))
 
 
+@pytest.mark.parametrize("dp, tp, ep", [(16, 1, 1), (16, 1, 4), (8, 2, 8), (4, 4, 2), (4, 4, 16), (12, 1, 3)])
+def test_a_copy_shares_its_own_experts(dp, tp, ep):
+    """Every rank counted: those of its copy that hold the same experts share them, and all copies have as many."""
+    ranks = range(dp*tp)
+    for copies in (k for k in range(1, dp + 1) if dp % k == 0):
+        lay = Layout(batch=dp, dp=dp, tp=tp, ep=ep, shards=dp//copies)
+        copy, held = (lambda r: r//(tp*dp//copies)), (lambda r: r % ep)
+        share = {sum(copy(a) == copy(b) and held(a) == held(b) for b in ranks) for a in ranks}
+        if dp*tp % (copies*ep) == 0:
+            assert share == {lay.expert_shard_ranks}, copies
+        else:
+            assert share <= {0, 1} or len(share) > 1, "no number says it: a search leaves these out"
+    assert Layout(batch=dp, dp=dp, tp=tp, ep=ep).expert_shard_ranks == dp*tp/ep == Layout(batch=dp, dp=dp, tp=tp, ep=ep).expert_replicas
+
+
+def test_copies_of_experts_by_hand():
+    """DeepSeek-V3 on 128 replicas, experts over 16: eight ranks hold the same, four of them in each of two copies."""
+    parts = {z: foot(replace(SPARSE, ep=16, shards=64, zero=z), DEEPSEEK).instants[2].parts for z in range(4)}
+    layers = math.ceil(61/4)
+    own = layers*(DEEPSEEK.attention_matmul + DEEPSEEK.expert_matmul + 256*7168 + 256 + DEEPSEEK.layer_small)
+    theirs = layers*256*DEEPSEEK.expert_matmul/16
+    assert parts[0]["optimizer"] == pytest.approx(12*(own + theirs)) and parts[1]["optimizer"] == pytest.approx(12*(own/64 + theirs/4))
+    assert parts[2]["grads"] == pytest.approx(2*(own/64 + theirs/4)) == pytest.approx(parts[3]["weights"])
+    assert parts[1]["weights"] == pytest.approx(2*(own + theirs))
+
+
+def test_more_copies_never_need_less():
+    for shape, ep in (DEEPSEEK, 8), (model("mixtral-8x7b"), 4), (LLAMA, 1):
+        for zero in 1, 2, 3:
+            totals = [memory(shape, MACHINE, Layout(batch=512, dp=512, ep=ep, zero=zero, shards=512//copies), 4096).total
+                      for copies in (1, 2, 4, 8, 16, 32, 64)]
+            assert totals == sorted(totals) and totals[0] < totals[-1]
+            whole = memory(shape, MACHINE, Layout(batch=512, dp=512, ep=ep, zero=zero), 4096)
+            assert totals[0] == whole.total
+
+
+@pytest.mark.parametrize("stage, replicas", [(1, 1), (2, 1), (3, 1), (3, 2), (3, 4)])
+def test_ranks_that_keep_copies_hold_what_the_equation_says(stage, replicas):
+    """Eight simulated ranks in copies, after an update: masters and moments, and weights, of the small model to the byte."""
+    w, P = tiny.weights(), 8
+    units, S = sharding.units(w), P//replicas
+    batch = tiny.data(sequences=24, length=4)
+    plan = sharding.step(stage, units, 3)
+    parts, samples = [sharding.shard(w, r % S, S) for r in range(P)], [data.shard(batch, r, P) for r in range(P)]
+    did = spmd.run(lambda comm, part, mine: sharding.train(comm, part, units, mine, plan, 2, replicas=replicas, weight=np.float16, grad=np.float32),
+              parts, spmd.Each(samples), link=spmd.Link())
+    psi = sum(sharding.length(shapes) for shapes in units.values())
+    held = [h for _, event, h in did.results[1]["trace"] if event.what == "update"][-1]
+    lay = Layout(batch=24, dp=P, zero=stage, shards=S)
+    assert sum(held.values()) == model_state_bytes(psi, 2, 0, 24, lay.weight_ranks, lay.grad_ranks, lay.optimizer_ranks)
+
+
 def test_which_axis_divides_what():
     base = foot(LAYOUT)
     half = foot(replace(LAYOUT, dp=8, cp=2))
@@ -230,6 +285,37 @@ def test_in_flight_is_what_the_schedule_has_in_flight(p, v):
             first = steps.index(-1)
             assert sum(steps[:first]) == most, "when the first backward pass begins"
             assert most == (one_f_one_b_activations(p, m, device) if v == 1 else in_flight_chunks(m, p, v, device))
+
+
+@pytest.mark.parametrize("schedule, make, chunks", [(1, zb_h1, 1), (2, zb_h2, 1), (3, zb_v, 2)])
+def test_where_weight_gradients_wait_activations_do(schedule, make, chunks):
+    """On every stage as many as the clock counts; recomputing layers frees nothing on the last, and cheap outputs are freed as ever."""
+    for p, m in ((2, 8), (4, 7), (8, 32)):
+        lay = Layout(batch=m*512//8//p, dp=512//8//p, tp=8, pp=p, chunks=chunks, schedule=schedule)
+        f = foot(lay)
+        one = 80//p*per_token(LLAMA)*8192
+        held = simulate(make(p, m)).peak_activations
+        each = {i.stage: i.parts["activations"] for i in f.instants}
+        alone = foot(replace(lay, pp=1, dp=lay.dp*p, schedule=0, chunks=1, batch=lay.dp*p)).activations/80*(80//p)
+        assert [each[s] for s in range(p)] == pytest.approx([h*alone for h in held], rel=1e-12) and alone < one
+        assert foot(replace(lay, recompute=1)).activations >= f.activations > foot(replace(lay, cheap_recompute=1)).activations
+        pending = [max(accumulate({"I": 1, "W": -1}.get(op.kind, 0) for slot in order for op in slot))/chunks for order in make(p, m).slots]
+        assert max(held) - max(pending) <= 1/2, "on some device nearly all of them wait for W"
+
+
+def test_a_folded_pipeline_ends_where_it_began():
+    lay, llama = replace(LAYOUT, chunks=2), model("llama3-8b")
+    looped, folded = (foot(replace(lay, schedule=k), llama) for k in (0, 3))
+    ends = {k: {i.stage for i in f.instants if i.parts["head"]} for k, f in ((0, looped), (3, folded))}
+    assert ends == {0: {3}, 3: {0}}
+    weights = [{i.stage: i.parts["weights"] for i in f.instants} for f in (looped, folded)]
+    norm = 2*llama.hidden
+    end = 2*llama.vocab*llama.hidden/8
+    assert weights[0][0] - weights[0][1] == pytest.approx(end) == weights[0][3] - weights[0][1] - norm
+    assert weights[1][0] - weights[1][1] == pytest.approx(2*end + norm) and weights[1][1] == weights[1][3] == weights[0][1]
+    tied = [foot(replace(lay, schedule=k), replace(llama, tied=1)).instants for k in (0, 3)]
+    assert [i.parts["weights"] for i in tied[1] if i.stage == 0][0] - weights[1][1] == pytest.approx(end + norm), "one matrix, not two"
+    assert folded.worst.stage == 0 and folded.worst.name == "the head"
 
 
 def test_a_recomputed_layer_and_the_logits_do_not_meet():
@@ -343,6 +429,136 @@ def test_interleaved_pieces_with_experts():
     assert parts[0]["weights"] + parts[1]["weights"] == 2*shape.params
 
 
+# --- what is made again
+
+def instants(layout=LAYOUT, shape=LLAMA, **kw):
+    """{(stage, instant): bytes of activations}."""
+    return {(i.stage, i.name): i.parts["activations"] for i in foot(layout, shape, **kw).instants}
+
+
+@pytest.mark.parametrize("name", kernels())
+def test_scores_are_kept_where_attention_is_not_done_again(name):
+    """Four micro-batches in flight on twenty layers; of what is made again, one layer's scores live at a time."""
+    scores, first, head = 5*8192*8192*64/8, (0, "the last layer"), (3, "the head")
+    fused = instants(kernels=name)
+    for again in 0, 0.25, 1:
+        got = instants(replace(LAYOUT, scores=1, attention_recompute=again), kernels=name)
+        assert got[first] - fused[first] == pytest.approx((4*20*(1 - again) + again)*scores)
+        assert got[head] - fused[head] == pytest.approx(20*(1 - again)*scores)
+    half = instants(replace(LAYOUT, scores=0.5, attention_recompute=0.5), kernels=name)
+    assert half[first] - fused[first] == pytest.approx((4*20 + 1)*scores/4)
+    whole = replace(LAYOUT, scores=1, recompute=1)
+    assert instants(whole, kernels=name) == instants(replace(whole, attention_recompute=1), kernels=name)
+
+
+@pytest.mark.parametrize("name", kernels())
+@pytest.mark.parametrize("layout, shape", [(LAYOUT, LLAMA), (replace(LAYOUT, recompute=0.5, cheap_recompute=0.5), LLAMA), (SPARSE, DEEPSEEK)])
+def test_a_fused_kernel_that_runs_again_frees_nothing(name, layout, shape):
+    """Its output is the next product's input, and is kept all the same."""
+    plain = foot(layout, shape, kernels=name)
+    for again in 0.5, 0.75, 1:
+        got = foot(replace(layout, attention_recompute=again), shape, kernels=name)
+        assert got.parts == plain.parts and got.stages == plain.stages
+
+
+def test_a_layer_without_its_attention_keeps_the_outputs_of_the_heads():
+    first, head = (0, "the last layer"), (3, "the head")
+    for name, outputs in ("textbook", 2*8192 + 4*64), ("34 bytes", 2*8192):
+        whole = replace(LAYOUT, recompute=1)
+        plain, kept = instants(whole, kernels=name), instants(replace(whole, attention_recompute=0.25), kernels=name)
+        assert kept[head] - plain[head] == pytest.approx(20*0.75*8192*outputs/8), name
+        assert kept[first] - plain[first] == pytest.approx((4*20 - 1)*0.75*8192*outputs/8), "not made again in the last layer"
+    stored = replace(LAYOUT, recompute=1, scores=1)
+    more = instants(replace(stored, attention_recompute=0))[head] - instants(stored)[head]
+    assert more == pytest.approx(20*8192*(2*8192 + 4*64 + 5*8192*64)/8), "and the scores"
+    cut = replace(LAYOUT, dp=8, cp=2, recompute=1)
+    more = instants(replace(cut, attention_recompute=0), kernels="megatron")[head] - instants(cut, kernels="megatron")[head]
+    assert more == pytest.approx(20*4096*(4*8192 + 4*64)/8), "exchanged heads twice"
+
+
+def test_which_tensors_are_cheap_to_make_again():
+    cheap = lambda shape, **kw: [(s.name, s.bytes, s.shared) for s in activation_table(shape, **kw) if s.cheap]
+    norm, f = ("norm output", 2*8192, "sequence"), 28672
+    assert cheap(LLAMA) == [norm, norm, ("out of the non-linearity", 2*f, "tensor")] == cheap(LLAMA, kernels="ledger")
+    assert cheap(LLAMA, kernels="eager") == [norm, norm, ("gate behind its function", 2*f, "tensor"), ("out of the non-linearity", 2*f, "tensor")]
+    assert cheap(DEEPSEEK, sparse=True) == [
+        ("norm output", 2*7168, "sequence"), ("query bottleneck, normed", 2*1536, "sequence"),
+        ("key-value bottleneck, normed", 2*512, "sequence"), ("norm output", 2*7168, "sequence"),
+        ("copies, out of the non-linearity", 2*8*2048, "sequence"), ("shared experts, out of the non-linearity", 2*2048, "tensor")]
+    for key, share in ("llama3-8b", 11/34.03), ("llama3-70b", 11/33.53), ("llama3-405b", 0.33):
+        assert sum(b for _, b, _ in cheap(model(key)))/per_token(model(key)) == pytest.approx(share, rel=0.01)
+
+
+def test_twelve_of_34_bytes_are_cheap():
+    """Of the layer with dropout two norms' outputs, which are not cut, and the GeLU's, which is; and the heads' outputs."""
+    table = activation_table(model("gpt3-175b"), kernels="dropout")
+    known = kernels()["34 bytes"]
+    for lay in LAYOUT, replace(LAYOUT, sequence_parallel=False):
+        for (replicated, sharded), mine in ((known.cheap, lambda s: s.cheap), (known.outputs, lambda s: s.name == "head outputs")):
+            assert sum(s.on(lay) for s in table if mine(s)) == activation_bytes_per_layer(
+                1, 12288, 8, lay.seq_ranks, replicated=replicated, sharded=sharded) > 0
+    assert sum(known.cheap) == 12 and sum(known.per_element) == 34
+
+
+@pytest.mark.parametrize("name", kernels())
+def test_cheap_tensors_by_hand(name):
+    first, head = (0, "the last layer"), (3, "the head")
+    token = {"34 bytes": 12*8192, "eager": 4*8192 + 4*28672}.get(name, 4*8192 + 2*28672)
+    plain = instants(kernels=name)
+    for cheap in 0.25, 1:
+        got = instants(replace(LAYOUT, cheap_recompute=cheap), kernels=name)
+        assert plain[head] - got[head] == pytest.approx(20*cheap*8192*token/8)
+        assert plain[first] - got[first] == pytest.approx((4*20 - 1)*cheap*8192*token/8), "one layer has them back"
+    some = [instants(replace(LAYOUT, recompute=0.25, cheap_recompute=c), kernels=name) for c in (0, 1)]
+    assert some[0][head] - some[1][head] == pytest.approx(20*0.75*8192*token/8), "of the layers that are not run again"
+    all_ = [instants(replace(LAYOUT, recompute=1, cheap_recompute=c), kernels=name) for c in (0, 1)]
+    assert all_[0] == all_[1]
+
+
+def test_cheap_tensors_of_experts_by_hand():
+    """DeepSeek-V3 on pairs: copies' products and the norms' outputs are cut by the sequence, the shared expert by tensor ranks."""
+    lay = Layout(batch=512, dp=64, tp=2, pp=4, ep=64, sequence_parallel=True)
+    shape = replace(DEEPSEEK, ffn=16384)
+    plain, light = (instants(replace(lay, cheap_recompute=c), shape) for c in (0, 1))
+    token, sparse, dense = 2*(2*7168 + 1536 + 512)/2, 2*(8*2048 + 2048)/2, 2*16384/2
+    assert plain[2, "the last layer"] - light[2, "the last layer"] == pytest.approx((2*16 - 1)*8192*(token + sparse))
+    assert plain[0, "the last layer"] - light[0, "the last layer"] == pytest.approx(
+        8192*(4*(16*token + 3*dense + 13*sparse) - token - sparse)), "the layer with experts has more to make again"
+
+
+@pytest.mark.parametrize("shape, lay", [(LLAMA, LAYOUT), (DEEPSEEK, SPARSE)])
+@pytest.mark.parametrize("name", kernels())
+def test_what_is_kept_and_what_is_made_again_are_all_there_is(shape, lay, name):
+    """One layer on one stage, one micro-batch: at the last layer everything is there, and the inputs of layers that run again."""
+    rng, one = np.random.default_rng(0), replace(shape, layers=1)
+    if shape.experts:
+        one = replace(one, ffn=2048, experts=replace(shape.experts, dense=0))
+    lay = replace(lay, pp=1, dp=lay.dp*lay.pp, ep=min(lay.ep, 8), batch=lay.dp*lay.pp, scores=0.5)
+    whole = {i.name: i.parts["activations"] for i in foot(replace(lay, recompute=0), one, kernels=name).instants}["the head"]
+    for _ in range(10):
+        share, core, cheap = rng.random(3)
+        got = {i.name: i.parts["activations"] for i in foot(
+            replace(lay, recompute=share, attention_recompute=core, cheap_recompute=cheap), one, kernels=name).instants}
+        stored = 2*8192*one.hidden/lay.seq_ranks
+        assert got["the last layer"] == pytest.approx(whole + share*stored)
+        assert got["the head"] < whole + share*stored
+    lean = [foot(replace(lay, cheap_recompute=c), one, kernels=name).instants[-1].parts["activations"] for c in (0, 0.5, 1)]
+    assert lean[0] > lean[1] > lean[2] > foot(replace(lay, recompute=1), one, kernels=name).instants[-1].parts["activations"]
+
+
+def test_a_block_that_drops_what_is_cheap_holds_what_the_table_says():
+    """Blocks of the small transformer in 64 bits, executed: outputs of both norms and of the product, and no byte else."""
+    layers, x, dy, _ = recompute.chain(1)
+    w = tiny.block_weights(tiny.weights(8), 0)
+    at = np.arange(x.shape[1])
+    known = [*w.values(), at]
+    held = [recompute.held(recompute.block(x, w, at, drop)[1], known=known) for drop in ((), ("norms", "product"))]
+    hidden, ffn = x.shape[-1], w["up"].shape[-1]
+    shape = Transformer(layers=1, hidden=hidden, heads=4, kv_heads=2, head_dim=hidden//4, ffn=ffn, vocab=8)
+    cheap = sum(s.bytes for s in activation_table(shape) if s.cheap)
+    assert held[0] - held[1] == x.size//hidden*cheap*8/2
+
+
 # --- numbers, arrays, symbols
 
 @pytest.mark.parametrize("dense, pp, worst", [(10, 4, 1), (17, 4, 1), (3, 32, 2), (1, 64, 1), (64, 8, 0)])
@@ -365,9 +581,9 @@ CHOICES = [dict(kernels=k, zero=z) for k in ("textbook", "megatron", "34 bytes")
 def test_arrays_and_symbols_equal_numbers(choice, shape):
     choice = dict(choice)
     zero = choice.pop("zero")
-    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "ep", "chunks", "recompute"
-    points = [(512, 1, 16, 8, 4, 1, 8, 1, 0), (512, 2, 128, 4, 1, 1, 64, 1, 0.5), (64, 1, 2, 4, 32, 2, 1, 1, 1),
-              (512, 1, 16, 8, 4, 1, 2, 5, 0), (16, 1, 8, 2, 32, 1, 4, 1, 0)]
+    names = "batch", "microbatch", "dp", "tp", "pp", "cp", "ep", "chunks", "recompute", "cheap_recompute", "attention_recompute", "scores"
+    points = [(512, 1, 16, 8, 4, 1, 8, 1, 0, 0, 0, 0), (512, 2, 128, 4, 1, 1, 64, 1, 0.5, 0.5, 0.25, 0), (64, 1, 2, 4, 32, 2, 1, 1, 1, 1, 0, 1),
+              (512, 1, 16, 8, 4, 1, 2, 5, 0, 1, 1, 0.5), (16, 1, 8, 2, 32, 1, 4, 1, 0, 0.5, 0.5, 1)]
     if not shape.experts:
         points = [(*p[:6], 1, *p[7:]) for p in points[:-1]]
     every = foot(Layout(**dict(zip(names, np.array(points, dtype=float).T)), zero=zero, sequence_parallel=True), shape, **choice)

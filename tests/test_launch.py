@@ -47,6 +47,8 @@ def test_torchtitan_says_the_layout():
         enable_sequence_parallel=True, pipeline_parallel_degree=2, pipeline_parallel_schedule="Interleaved1F1B", pipeline_parallel_layers_per_stage=10,
         pipeline_parallel_first_stage_less_layers=0, pipeline_parallel_last_stage_less_layers=0, num_pp_microbatches=128)
     assert calls["training"] == dict(num_tokens_per_microbatch_per_dp_rank=8192, num_tokens_per_train_step=512*8192, max_context_length=8192, disable_cuda_graphs=True)
+    folded = launch_options("torchtitan", LLAMA, MACHINE, replace(PIPED, zero=2, chunks=2, schedule=3), 8192)
+    assert folded == text.replace("Interleaved1F1B", "ZBVZeroBubble").replace("layers_per_stage=10", "layers_per_stage=20")
     assert "activation_checkpoint=None" in text and "FullAC" in launch_options("torchtitan", LLAMA, MACHINE, replace(SHARDED, recompute=1), 8192)
     plain = launch_options("torchtitan", LLAMA, MACHINE, replace(SHARDED, zero=0), 8192)
     assert "replicate_degree=16" in plain and "shard_degree=1" in plain
@@ -66,6 +68,11 @@ def test_deepspeed_says_the_layout():
     ("torchtitan", {}, "there is no zero = 1"), ("torchtitan", dict(zero=2, recompute=0.5), "not recompute = 0.5"), ("torchtitan", dict(zero=0, cp=2, dp=2), "with cp = 2 there is no zero = 0"),
     ("deepspeed", {}, "PipelineModule, and no option; pp is 2. It has no interleaved schedule. .*sequence parallelism"),
     ("deepspeed", dict(pp=1, chunks=1, dp=4, cp=2), "gathers no keys and values; cp is 2"), ("deepspeed", dict(pp=1, chunks=1, dp=8, recompute=1), "no option for recompute = 1"),
+    ("megatron", dict(chunks=1, schedule=1), "Its pipelines run 1F1B, interleaved or not; it has no schedule = 1[.]"),
+    ("torchtitan", dict(zero=2, chunks=1, schedule=2), "have two stages or more on a rank; schedule = 2 has one[.]"),
+    ("deepspeed", dict(chunks=2, schedule=3), "It trains in one order, 1F1B; it has no schedule = 3[.]"),
+    ("megatron", dict(cheap_recompute=1), "no option is cheap_recompute = 1[.]"), ("torchtitan", dict(zero=2, cheap_recompute=1), "no option for cheap_recompute = 1[.]"),
+    ("deepspeed", dict(pp=1, chunks=1, dp=8, cheap_recompute=1), "no option for recompute = 0 and cheap_recompute = 1"),
     ("megatron", dict(dp=3), "and the cluster has 64 devices"), ("nemo", {}, "unknown framework 'nemo'; ")])
 def test_what_a_framework_cannot_do_is_refused(framework, change, words):
     with pytest.raises(ValueError, match=words):
@@ -229,7 +236,7 @@ def test_the_shell_prints_options_and_says_what_it_passed_over(capsys):
     assert "These options are for products in 16 bits; what turns on fp8 is not among them." in " ".join(capsys.readouterr().err.split())
     assert main(f"{job} --emit deepspeed --pp 1 --cp 1 --recompute 0 --sequence-parallel no".split()) == 0
     config = json.loads(capsys.readouterr().out)
-    found = plan(LLAMA, cluster("dgx-h100", 256), 512, 8192, pp=1, cp=1, recompute=0, sequence_parallel=False).best.layout
+    found = plan(LLAMA, cluster("dgx-h100", 256), 512, 8192, pp=1, cp=1, recompute=0, cheap_recompute=0, sequence_parallel=False).best.layout
     assert config["zero_optimization"]["stage"] == found.zero and config.get("tensor_parallel", {}).get("autotp_size", 1) == found.tp
     assert main(f"{job} --emit torchtitan --zero 0,1 --recompute 0.5 --cp 1 --pp 2".split()) == 1
     out, err = capsys.readouterr()

@@ -245,7 +245,7 @@ def test_a_step_in_the_shell(capsys):
     share = re.search(r"--matmul (0\.\d{4})", " ".join(capsys.readouterr().out.split()))[1]
     assert main(f"fit-matmul 12s {job} --json".split()) == 0
     assert json.loads(capsys.readouterr().out)["matmul"] == pytest.approx(float(share), abs=5e-5)
-    for command in f"estimate {job} --json", f"plan {job} --dp 16 --zero 1 --recompute 0 --microbatch 1 --chunks 1 --json":
+    for command in f"estimate {job} --json", f"plan {job} --dp 16 --zero 1 --recompute 0 --microbatch 1 --chunks 1 --schedule 1F1B --cheap-recompute 0 --json":
         assert main(f"{command} --matmul {share}".split()) == 0
         said = json.loads(capsys.readouterr().out)
         assert (said["time"] if "time" in said else said["candidates"][0]["time"]) == pytest.approx(12, rel=1e-3)

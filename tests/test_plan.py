@@ -17,7 +17,7 @@ from capacity.formulas import REGISTRY
 from capacity.hardware import clusters
 from capacity.launch import DIALECTS, launch_options
 from capacity.legality import DEGREES, divisors
-from capacity.planner import Failures, plan, sequences
+from capacity.planner import MANY, Failures, plan, sequences
 from capacity.step import CAUSES
 from capacity.transformer import models
 
@@ -69,8 +69,11 @@ def random_job(rng):
             continue
         lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, microbatch=pick(batch//dp), chunks=rng.choice([1, 1, 2, 4]),
                      ep=pick(shape.experts.count) if shape.experts else 1, zero=rng.randint(0, 3), recompute=rng.choice([0, 0.3, 0.5, 1]),
-                     sequence_parallel=rng.random() < 0.5)
-        if lay.zero and not shape.experts:
+                     sequence_parallel=rng.random() < 0.5, cheap_recompute=rng.choice([0, 0, 0.4, 1]))
+        if rng.random() < 0.5 and pp > 1:
+            lay = replace(lay, schedule=rng.choice([1, 2, 3, 3]))
+            lay = replace(lay, chunks=1 + lay.schedule//3)
+        if lay.zero:
             lay = replace(lay, shards=rng.choice([None, *divisors(dp*cp)]))
         broken = lay.check(replace(shape, vocab=2**20*9*tp), machine, seq_len)                      # any vocabulary is padded
         if not broken:
@@ -79,7 +82,7 @@ def random_job(rng):
 
 def test_prices_are_those_of_estimate(page):
     """500 random jobs, dense and sparse, in 16, 8 and 4 bits: the seconds, the bytes, the range, to 1e-12."""
-    rng = random.Random(2)
+    rng = random.Random(5)
     jobs = [random_job(rng) for _ in range(500)]
     asked = [[setting(*job[:-1]), [letters_of(job[-1])]] for job in jobs]
     kinds = set()
@@ -102,13 +105,14 @@ def test_prices_are_those_of_estimate(page):
 @pytest.mark.parametrize("name, machine, batch, seq_len, limits", [
     ("llama3-8b", cluster("dgx-h100", 64), 512, 8192, {}), ("gpt3-175b", cluster("dgx-a100", 1120), 1680, 2048, dict(zero=(0, 1), tp=(8, 4, 1))),
     ("qwen3-30b-a3b", cluster("nvl72", 144), 288, 4096, dict(recompute=(0, 1))), ("deepseek-v3", cluster("deepseek-h800", 256), 480, 4096, {}),
+    ("deepseek-v3", cluster("deepseek-h800", 256), 480, 4096, dict(copies=(1, 4), tp=(1, 2, 8))),
     ("llama3-405b", cluster("dgx-h100", 16), 64, 8192, {}), ("llama3-8b", cluster("dgx-h100", 48), 7, 8192, {})],
     ids=lambda x: x if isinstance(x, str) else "")
 def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limits):
     """As many legal layouts, as many that fit, the same best time; the same vocabulary; a reason where there is none."""
     want = plan(model(name), machine, batch, seq_len, prune=False, **limits)
     got = page.evaluate(SEARCH, setting(name, machine, batch, seq_len, **limits))
-    assert (got["legal"], got["fits"]) == (want.legal, want.fits)
+    assert (got["legal"], got["fits"]) == (want.legal, want.fits if want.legal <= MANY else None)
     assert page.evaluate(PRICES, [[setting(name, machine, batch, seq_len, **limits), []]])[0]["vocab"] == want.model.vocab
     if want:
         assert got["best"]["time"] == pytest.approx(want.best.time, rel=1e-12)
@@ -119,9 +123,21 @@ def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limit
         assert any(w["says"] in " ".join(want.why) for w in got["whys"])
 
 
+def test_what_the_page_does_not_price_is_nowhere_the_best(page):
+    """Of 18 million layouts: the best of each split, as Python finds it; and few enough are left that the rest of them takes no time."""
+    job = "deepseek-v3", cluster("deepseek-h800", 256), 480, 4096
+    found = page.evaluate("""s => { const page = document.getElementById('cx-plan'), found = page.search(page.jobOf({...page.START, ...s}));
+        return {...found, splits: found.splits.map(s => [[s.tp, s.pp, s.cp, s.ep], s.best && [s.best.time, s.best.memory], !!s.pruned])}; }""", setting(*job))
+    want = {(c.layout.tp, c.layout.pp, c.layout.cp, c.layout.ep): (c.time, c.memory) for c in plan(model(job[0]), *job[1:], keep=10**6, splits=True).candidates}
+    got = {tuple(key): best for key, best, _ in found["splits"] if best}
+    assert found["fits"] is None and got.keys() == want.keys() and sum(pruned for *_, pruned in found["splits"]) > 100
+    for key, (time, memory) in want.items():
+        assert got[key] == pytest.approx([time, memory], rel=1e-12), key
+
+
 def letters_of(layout):
     """The layout as the page has it."""
-    return {k: getattr(layout, k) for k in (*DEGREES, "zero", "recompute")} | dict(copies=int(layout.copies), sequence_parallel=int(layout.sequence_parallel))
+    return {k: getattr(layout, k) for k in (*DEGREES, "zero", "recompute", "cheap_recompute")} | dict(copies=int(layout.copies), sequence_parallel=int(layout.sequence_parallel))
 
 
 def test_the_page_prints_the_launch_options_of_the_package(page):

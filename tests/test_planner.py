@@ -13,8 +13,8 @@ import pytest
 
 from capacity import GB, Layout, accelerators, cluster, day, estimate, hour, memory, model, show
 from capacity.launch import DIALECTS, refusals
-from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, Rule, broken, divisors, layouts, letters
-from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, plan, sequences
+from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, UNTRIED, Rule, broken, divisors, layouts, letters
+from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, least_time, plan, sequences
 from capacity.tape import Namespace, inputs
 
 SMALL, LARGE = model("llama3-8b"), model("llama3-70b")
@@ -28,29 +28,29 @@ def test_a_rule_is_one_expression_on_numbers_arrays_and_symbols():
     rng = np.random.default_rng(3)
     n = 500
     q = {k: rng.choice([1, 2, 3, 4, 6, 8, 16, 64], n) for k in DEGREES}
-    q |= dict(devices=rng.choice([16, 64, 128], n), batch=rng.choice([12, 64, 512], n), seq_len=rng.choice([100, 4096], n),
+    q |= dict(schedule=rng.integers(0, 4, n), recompute=rng.choice([0, 0.5, 1], n), cheap_recompute=rng.choice([0, 1], n), devices=rng.choice([16, 64, 128], n), batch=rng.choice([12, 64, 512], n), seq_len=rng.choice([100, 4096], n),
               zero=rng.integers(0, 4, n), sequence_parallel=rng.integers(0, 2, n), copies=rng.choice([1, 2, 4], n), shards=rng.choice([2, 6, 9], n))
     for shape in LARGE, model("mixtral-8x7b"):
         at = vars(letters(shape))
-        for rule in RULES + SYNONYMS + UNPRICED:
+        for rule in RULES + SYNONYMS + UNTRIED + UNPRICED:
             assert rule.letters <= {*at, *q} and inputs(rule.holds(Namespace())) == rule.letters
             mask = np.broadcast_to(rule.holds(letters(shape, **q)), n)
-            one = [bool(rule.holds(letters(shape, **{k: int(x[i]) for k, x in q.items()}))) for i in range(n)]
+            one = [bool(rule.holds(letters(shape, **{k: x[i].item() for k, x in q.items()}))) for i in range(n)]
             tape = Tape([rule.holds(Namespace())])
             traced = np.broadcast_to(tape.run(**{k: (at | q)[k] for k in tape.inputs})[0], n)
             assert mask.tolist() == one == traced.tolist(), rule.name
 
 
 def test_every_rule_refuses_something_and_says_what():
-    names = [rule.name for rule in RULES + SYNONYMS + UNPRICED]
+    names = [rule.name for rule in RULES + SYNONYMS + UNTRIED + UNPRICED]
     assert len(set(names)) == len(names)
-    q = letters(LARGE, devices=64, batch=7, seq_len=100, dp=2, tp=5, pp=81, cp=3, ep=7, chunks=2, microbatch=2, zero=1,
+    q = letters(LARGE, devices=64, batch=7, seq_len=100, dp=2, tp=5, pp=81, cp=3, ep=7, chunks=2, schedule=2, microbatch=2, zero=1,
                 sequence_parallel=1, copies=2, shards=4)
     said = broken(q)
-    assert {rule.name for rule in RULES if not rule.holds(q)} == {*names} - {"chunks", *(rule.name for rule in SYNONYMS + UNPRICED)}
+    assert {rule.name for rule in RULES if not rule.holds(q)} == {*names} - {"chunks", *(rule.name for rule in SYNONYMS + UNTRIED + UNPRICED)}
     assert len(said) == len(RULES) - 1 and all(s.endswith(".") for s in said)
-    bare = letters(model("mixtral-8x7b"), batch=64, dp=4, cp=1, tp=1, ep=8, microbatch=1, zero=2, sequence_parallel=1, copies=4)
-    assert {rule.name for rule in SYNONYMS + UNPRICED if not rule.holds(bare)} == {"unshared", "unsplit", "expert_copies", "copied_gradients"}
+    bare = letters(model("mixtral-8x7b"), schedule=3, recompute=0.5, cheap_recompute=1, batch=64, dp=4, cp=1, tp=1, ep=8, microbatch=1, zero=2, sequence_parallel=1, copies=4)
+    assert {rule.name for rule in SYNONYMS + UNTRIED + UNPRICED if not rule.holds(bare)} == {"unshared", "unsplit", "repeated", "mixed", "split_experts"}
     assert [rule.name for rule in SYNONYMS if not rule.holds(SimpleNamespace(**vars(bare) | dict(zero=0, tp=2)))] == ["uncopied"]
 
 
@@ -88,8 +88,8 @@ def test_the_enumeration_is_check():
         for pp, tp, cp in itertools.product(ranges["pp"], ranges["tp"], ranges["cp"]):
             if devices % (pp*tp*cp):
                 continue
-            for ep, b, v in itertools.product(ranges["ep"], ranges["microbatch"], ranges["chunks"]):
-                lay = Layout(batch=batch, pp=pp, chunks=v, tp=tp, cp=cp, dp=devices//(pp*tp*cp), ep=ep, microbatch=b)
+            for ep, b, v, schedule in itertools.product(ranges["ep"], ranges["microbatch"], ranges["chunks"], range(4)):
+                lay = Layout(batch=batch, pp=pp, chunks=v, schedule=schedule, tp=tp, cp=cp, dp=devices//(pp*tp*cp), ep=ep, microbatch=b)
                 if lay.check(shape, machine, seq_len) == ():
                     want.append(tuple(getattr(lay, k) for k in DEGREES))
         assert sorted(found) == sorted(want) and len(set(found)) == len(found) > 50
@@ -107,7 +107,7 @@ def test_a_page_goes_through_the_same_layouts():
         found = run(f"{javascript()} const found = []; layouts(data.q, data.limits, q => found.push({json.dumps(DEGREES)}.map(k => q[k]))); return found;",
                     dict(q=vars(q), limits=limits))
         assert found == np.stack([rows[k] for k in DEGREES], 1).tolist() and len(found) > 5
-    bad = dict(vars(q), dp=3, tp=3, pp=2, cp=1, ep=1, chunks=1, microbatch=1, zero=0, sequence_parallel=0, shards=2)
+    bad = dict(vars(q), dp=3, tp=3, pp=2, cp=1, ep=1, chunks=1, schedule=3, microbatch=1, zero=0, sequence_parallel=0, shards=2)
     said = run(f"{javascript()} return Object.values(RULES).slice(0, " + str(len(RULES)) + ").filter(r => !r.holds(data)).map(r => r.sentence(data));", bad)
     assert tuple(said) == broken(letters(shape, **{k: v for k, v in bad.items() if k not in vars(letters(shape))}))
 
@@ -136,31 +136,39 @@ def problem(seed):
         limits["tp"] = (1, 2, 4)
     if rng.random() < 0.3:
         limits["copies"] = rng.choice([(1,), (1, 2), (2, 4), (3,)])
+    if rng.random() < 0.3:
+        limits["schedule"] = rng.choice([(0,), (1, 2, 3), (0, 3)])
+    if rng.random() < 0.3:
+        limits["cheap_recompute"] = rng.choice([(0,), (1,), (0, 0.4, 1)])
     return (shape, replace(machine, device=device, levels=tuple(levels)), rng.choice([8, 16, 24, 32, 48]), rng.choice([1024, 3072])), limits
 
 
 def everything(shape, machine, batch, seq_len, limits):
     """Time, memory, blast of every legal layout, by `Layout.check` and `estimate` alone: an array of rows."""
-    allowed = {"zero": range(4), "sequence_parallel": (False, True), "recompute": (0, 0.25, 0.5, 0.75, 1), "copies": divisors(machine.devices)} | limits
+    allowed = {"zero": range(4), "sequence_parallel": (False, True), "recompute": (0, 0.25, 0.5, 0.75, 1), "cheap_recompute": (0, 1),
+               "copies": divisors(machine.devices)} | limits
     devices, found = machine.devices, []
     degrees = []
     for tp, pp, cp in itertools.product(range(1, devices + 1), repeat=3):
         if devices % (tp*pp*cp) == 0 and tp in limits.get("tp", (tp,)):
             dp = devices//(tp*pp*cp)
-            for b, v in itertools.product([b for b in range(1, batch + 1) if batch % (b*dp) == 0], range(1, shape.layers + 3)):
-                lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b)
+            for b, v, schedule in itertools.product([b for b in range(1, batch + 1) if batch % (b*dp) == 0], range(1, shape.layers + 3),
+                                                    limits.get("schedule", range(4))):
+                lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b, schedule=schedule)
                 if lay.check(shape, machine, seq_len) == ():
-                    degrees.append((tp, pp, cp, dp, v, b))
-    for zero, shared, again, copies in itertools.product(*(allowed[k] for k in ("zero", "sequence_parallel", "recompute", "copies"))):
+                    degrees.append((tp, pp, cp, dp, v, b, schedule))
+    for zero, shared, again, cheap, copies in itertools.product(*(allowed[k] for k in ("zero", "sequence_parallel", "recompute", "cheap_recompute", "copies"))):
+        if again and cheap:
+            continue
         rows = [d for d in degrees if d[2]*d[3] % copies == 0
                 and (copies == 1 if zero == 0 else d[2]*d[3] > copies or 0 not in allowed["zero"])
-                and (copies == 1 or zero < 2 or batch == d[3]*d[5])                             # one micro-batch
+                and (again == 0 or d[6] == 0)                                                   # weight gradients do not wait
                 and (not shared or (d[0] > 1 or False not in allowed["sequence_parallel"]) and seq_len % (d[0]*d[2]) == 0)]
         if rows:
-            tp, pp, cp, dp, v, b = np.array(rows).T
+            tp, pp, cp, dp, v, b, schedule = np.array(rows).T
             shards = dp*cp//copies
-            step = estimate(shape, machine, Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b, zero=zero, shards=shards if copies > 1 else None,
-                                                   sequence_parallel=shared, recompute=again), seq_len)
+            step = estimate(shape, machine, Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, schedule=schedule, microbatch=b, zero=zero, shards=shards if copies > 1 else None,
+                                                   sequence_parallel=shared, recompute=again, cheap_recompute=cheap), seq_len)
             blast = tp*pp*(cp if zero == 0 else np.lcm(cp, shards))
             assert copies > 1 or zero == 0 or (blast == devices).all()
             found.append(np.stack([step.time, step.memory, blast], 1))
@@ -242,6 +250,19 @@ def test_a_candidate_is_priced_as_by_hand():
             assert c.step.time == step.time and c.devices == machine.devices
 
 
+def test_a_least_time_is_below_all_that_it_stands_for():
+    """What the page takes from a Step: with nothing done again and one copy, it is at most the time of any shares and copies."""
+    shares = [(0, 0), (0, 0.3), (0, 1), (0.25, 0), (0.5, 0.5), (1, 0)]
+    for shape, base in ((LARGE, dict(ep=1)), (model("deepseek-v3"), dict(ep=8)), (model("mixtral-8x7b"), dict(ep=4))):
+        for format, zero, (tp, pp, cp), chunks, b in itertools.product(("bf16", "fp8"), range(4), ((1, 1, 1), (8, 2, 1), (2, 4, 2)), (1, 3), (1, 4)):
+            lay = Layout(batch=1024, tp=tp, pp=pp, cp=cp, dp=64//(tp*pp*cp), chunks=chunks if pp > 1 else 1, microbatch=b, zero=zero, **base)
+            many = [replace(lay, recompute=r, cheap_recompute=c, shards=lay.replicas//n if zero else None)
+                    for (r, c), n in itertools.product(shares, (1, 2)) if lay.replicas % n == 0]
+            steps = [estimate(shape, cluster("dgx-h100", 64), x, 4096, format=format) for x in many]
+            least = least_time(steps[0])
+            assert 0.5*steps[0].time < least + steps[0].bubble + steps[0].data and all(least <= least_time(s)*(1 + 1e-12) <= s.time*(1 + 1e-12) for s in steps)
+
+
 def test_causes_are_no_less_than_nothing():
     """What the proof of the pruning takes from a Step."""
     (shape, machine, batch, seq_len), _ = problem(5)
@@ -305,7 +326,7 @@ def test_a_bad_batch_is_refused(batch, words):
     (dict(objective="goodput"), "failures = None; allowed for goodput"), (dict(options=dict(formt="fp8")), "close matches: format"),
     (dict(deadline=1e6), "deadline = 1000000.0 without tokens"), (dict(recompute=2), "recompute = .2,.; allowed: shares from 0 to 1"),
     (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"),
-    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "devices = 12; allowed: whole groups of 8, such as 8 or 16$")])
+    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "devices = 12; allowed: whole nodes of 8, such as 8 or 16$")])
 def test_a_bad_argument_is_named(change, words):
     with pytest.raises(ValueError, match=words):
         plan(SMALL, cluster("dgx-h100", 16), 64, 4096, **change)
@@ -560,7 +581,7 @@ def test_a_batch_that_does_not_divide_is_told_which_does():
     assert [int(re.search(r"take a batch of (\d+) sequences", words)[1]) for words in near.values()] == [8, 8, 16, 16], "the nearest"
     few = said(plan(LARGE, cluster("dgx-h100", 64), 1, 8192, tp=8, pp=1, cp=1))
     assert "and 1 sequence is legal." in few and "take a batch of 8 sequences" in few and "batch of 0" not in few, "not none at all"
-    assert "the only legal one needs 813 GB per device" in said(plan(SMALL, cluster("dgx-h100", 16), 16, 131072, zero=0, recompute=0, tp=1, cp=1, pp=1))
+    assert "the only legal one needs 813 GB per device" in said(plan(SMALL, cluster("dgx-h100", 16), 16, 131072, zero=0, recompute=0, cheap_recompute=0, tp=1, cp=1, pp=1))
 
 
 def test_a_degree_that_is_none_is_named():

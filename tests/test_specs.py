@@ -334,7 +334,7 @@ def test_levels_hold_whole_groups():
         with pytest.raises(ValueError, match=words):
             Cluster(device=device, levels=levels)
     assert Cluster(device=device, levels=[(8, wire), (8, wire)]).nodes == 1
-    with pytest.raises(ValueError, match="6152 devices around groups of 3072"):
+    with pytest.raises(ValueError, match="devices = 6152; allowed: whole groups of 3072, such as 6,144 or 9,216"):
         cluster("llama3-24k", 6152)
 
 

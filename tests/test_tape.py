@@ -118,6 +118,21 @@ def test_the_program_in_javascript():
         tape.javascript(["x"])
 
 
+def test_what_is_asked_for_later_is_worked_out_later():
+    """The first results in the array, the others by its last element: the same numbers, and nothing of the others before."""
+    x, y, z = map(symbol, "xyz")
+    outputs = [x*y + z, maximum(x, y), (x*y + z)*ceil(z/x), y - ceil(z/x)]
+    tape = Tape(outputs)
+    soon, (now, later) = tape.javascript(["x"], ["y", "z"]), (tape.javascript(["x"], ["y", "z"], first=n) for n in (2, 0))
+    points = [[1.5, 2, 7], [3, -1, 0.5]]
+    every = run(f"const f={soon}; return data.map(([x,y,z]) => f(x)(y,z));", points)
+    assert every == [[float(v) for v in tape.run(x=x, y=y, z=z)] for x, y, z in points]
+    assert run(f"const f={now}; return data.map(([x,y,z]) => {{ const a = f(x)(y,z); return [...a.slice(0,2), ...a[2](), a.length]; }});", points) == [
+        [*numbers, 3] for numbers in every]
+    assert run(f"const f={later}; return data.map(([x,y,z]) => f(x)(y,z).at(-1)());", points) == every
+    assert "ceil" not in now[:now.index("()=>")] and "ceil" in now
+
+
 def test_rules_run_in_a_page():
     """200 random layouts, legal and not: each rule of `check`, and each sentence."""
     rng = np.random.default_rng(6)
@@ -129,7 +144,7 @@ def test_rules_run_in_a_page():
         lay = dict(batch=int(2**rng.integers(4, 10)), microbatch=int(2**rng.integers(0, 3)), tp=int(2**rng.integers(0, 4)), pp=int(2**rng.integers(0, 4)),
                    cp=int(2**rng.integers(0, 2)), chunks=int(rng.integers(1, 4)), sequence_parallel=int(rng.integers(0, 2)))
         lay["dp"] = max(c.devices//(lay["tp"]*lay["pp"]*lay["cp"]), 1)
-        lay["shards"] = int(2**rng.integers(0, 4))
+        lay |= dict(shards=int(2**rng.integers(0, 4)), schedule=int(rng.choice([0, 0, 1, 2, 3])))
         jobs.append(letters(m, devices=c.devices, seq_len=int(1024*rng.integers(1, 9)), **lay))
     found = computed(laws.javascript(), [[vars(q)[k] for k in laws.inputs] for q in jobs])
     assert found == [[bool(rule.holds(q)) for rule in rules] for q in jobs]

@@ -5,16 +5,19 @@
 """
 import functools
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 from capacity import huggingface, launch, specs
 from capacity.cli import AMBIGUOUS, TIMES, WHOLE
 from capacity.footprint import PARTS
+from capacity.formulas import interval_factor, model_flops_utilization
 from capacity.hardware import Accelerator, Cluster, PublishedLink, clusters
 from capacity.layout import Layout
-from capacity.legality import DEGREES, RULES, SYNONYMS, UNPRICED, javascript, letters
-from capacity.planner import BATCH, LASTS, LLAMA3_MTBF, MOST, POWERS, RECOMPUTE, save_interval, slowdown
+from capacity.legality import DEGREES, RULES, SCHEDULES, SYNONYMS, UNPRICED, UNTRIED, javascript, letters
+from capacity.planner import (BATCH, CHEAP, LASTS, LLAMA3_MTBF, MANY, MOST, POWERS, RECOMPUTE, SHARES, least_time, save_interval,
+                              slowdown, totals)
 from capacity.stack import NARROW, ceiling, constants, rates
 from capacity.step import CAUSES, CURRENT, OPERAND, _values, assembled, error, kind_of, work
 from capacity.tape import Namespace, Tape, symbol
@@ -29,7 +32,8 @@ OWN_FORMATS = "bf16", "fp8"
 ROLES = "product expert wide attention memory adapters links step routing".split()
 PAIRS = [(zero, shared) for zero in range(4) for shared in (False, True)]
 KINDS = PARTS[:6]                                                        # the others are of kernels that count them
-OUTPUTS = ["time", "memory", *CAUSES, *(f"{part}_bytes" for part in KINDS), "mfu", "low", "high"]
+PRICES = ["time", "memory", *CAUSES, *(f"{part}_bytes" for part in KINDS)]
+OUTPUTS = [*PRICES, "mfu", "low", "high"]
 
 # What a part of a bar is called, the formula that gives it (None for a fitted constant), and its colour: a resource, and
 # how much of its ink.
@@ -76,8 +80,8 @@ def step(kind, zero, shared):
     device = Accelerator(name="device", source="traced", dense={"bf16": 1}, measured={"bf16": 1}, memory=1, bandwidth=1)
     link = PublishedLink(alpha=0, beta=1, source="traced")
     machine = Cluster(name="cluster", source="traced", device=device, levels=((s("node"), link), (s("devices"), link)))
-    layout = Layout(batch=s("batch"), zero=zero, sequence_parallel=shared, recompute=s("recompute"),
-                    shards=None if model.experts or zero == 0 else s("dp")*s("cp")/s("copies"),
+    layout = Layout(batch=s("batch"), zero=zero, sequence_parallel=shared, recompute=s("recompute"), cheap_recompute=s("cheap_recompute"),
+                    shards=s("dp")*s("cp")/s("copies") if zero else None,
                     **{k: s(k) for k in DEGREES if k != "ep" or model.experts})
     job = work(model, machine, layout, s("seq_len"))
     vars(job).update({k: s(k) for k in (*LINKS, "casts", "operand")})
@@ -86,30 +90,52 @@ def step(kind, zero, shared):
 
 
 def values(of):
-    low, high = of.interval()
-    known = of.seconds | {f"{part}_bytes": getattr(of.footprint, part) for part in KINDS} | dict(
-        time=of.time, memory=of.memory, mfu=of.mfu, low=low, high=high)
-    return [known[name] for name in OUTPUTS]
+    seconds, nbytes = totals(of)
+    known = of.seconds | {f"{part}_bytes": getattr(of.footprint, part) for part in KINDS} | dict(time=seconds, memory=nbytes)
+    return [known[name] for name in PRICES]
+
+
+def finish(kind):
+    """JavaScript: letters and time => what OUTPUTS has beyond PRICES."""
+    of, time = step(kind, 0, False), symbol("time")
+    factor = interval_factor(of.spread, 1)
+    tape = Tape([model_flops_utilization(of.flops, 1, of.peak, time), time/factor, time*factor])
+    names = ",".join(tape.inputs)
+    return f"({{{names}}})=>({tape.javascript()})({names})"
 
 
 def kernel(kind):
-    """JavaScript: (job) => (degrees but the last) => (micro-batch) => (recompute) => (copies) => numbers, those of a pair after another."""
+    """JavaScript: (job) => (degrees but the last) => (micro-batch) => (shares) => (copies) => numbers.
+
+    Time and memory of one pair after another, `least_time` without sequence parallelism and with it, and a function of nothing
+    that gives the other outputs of one pair after another.
+    """
     steps = [values(step(kind, *pair)) for pair in PAIRS]
-    tape = Tape([x for some in (slice(2), slice(2, None)) for one in steps for x in one[some]])
+    least = [least_time(step(kind, 0, shared)) for shared in (False, True)]
+    tape = Tape([x for one in steps for x in one[:2]] + least + [x for one in steps for x in one[2:]])
     *outer, last = DEGREES
-    job = [k for k in tape.inputs if k not in (*DEGREES, "recompute", "copies")]
-    return tape.javascript(job, outer, [last], ["recompute"], ["copies"]), job
+    job = [k for k in tape.inputs if k not in (*DEGREES, *SHARES, "copies")]
+    return tape.javascript(job, outer, [last], SHARES, ["copies"], first=2*len(steps) + 2), job
 
 
 def planner():
     """JavaScript: KERNELS, RULES, DIALECTS, LASTS, the enumeration and the search."""
-    kernels = ",\n".join(f"{name}:{{job:{compact(job)},run:{js}}}" for name in kinds() for js, job in [kernel(name)])
+    kernels = ",\n".join(f"{name}:{{job:{compact(job)},run:{js},finish:{finish(name)}}}" for name in kinds() for js, job in [kernel(name)])
     asked = {c: [r.name for r in RULES + SYNONYMS if c in r.letters and "copies" not in r.letters] for c in ("zero", "sequence_parallel")}
-    asked["copies"] = [r.name for r in SYNONYMS + UNPRICED if "copies" in r.letters]
+    asked["recompute"] = [r.name for r in UNTRIED]
+    copied = [r for r in SYNONYMS + UNPRICED if "copies" in r.letters]
+    asked["copies"] = [r.name for r in copied]
     pairs = compact([[zero, int(shared)] for zero, shared in PAIRS])
-    return (f"const OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},KERNELS={{{kernels}}};\n"
+    return (f"const DEGREES={compact(DEGREES)},OUTPUTS={compact(OUTPUTS)},PAIRS={pairs},ASKED={compact(asked)},MANY={MANY},"
+            f"COPIED={compact([k for k in DEGREES if k in ('dp', 'cp') or any(k in r.letters for r in copied)])},KERNELS={{{kernels}}};\n"
             + javascript() + launch.javascript() + huggingface.javascript() + failures() + params() + own()
-            + numbers() + "".join((HERE/name).read_text(encoding="utf-8") for name in ("search.js", "own.js")))
+            + numbers() + part("search.js") + part("own.js"))
+
+
+def part(name):
+    """A file of this page without indents, empty lines and lines of comment."""
+    text = re.sub(r"(?ms)^\s*(//[^\n]*|/\*.*?\*/)$", "", (HERE/name).read_text(encoding="utf-8"))
+    return "\n".join(filter(None, map(str.strip, text.splitlines()))) + "\n"
 
 
 def numbers():
@@ -224,8 +250,8 @@ def machine(cluster):
 def data():
     """Models and machines of specs."""
     return dict(models={k: dict(name=m.name, kind=kind(m), context=m.context, q=shape(m)) for k, m in models().items()},
-                machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, causes=CAUSES,
-                letters=[*SHAPE, "experts", *(f"experts_{k}" for k in EXPERTS)],
+                machines={k: machine(c) for k, c in clusters().items()}, recompute=RECOMPUTE, cheap=CHEAP, schedules=SCHEDULES,
+                causes=CAUSES, letters=[*SHAPE, "experts", *(f"experts_{k}" for k in EXPERTS)],
                 kinds=[f"{part}_bytes" for part in KINDS], words=WORDS,
                 defaults={k: d for k in SHAPE if (d := Transformer.__dataclass_fields__[k].default) and isinstance(d, int)},
                 units=UNITS, sizes=SIZES, times=dict(s=1, ms=1e-3, **TIMES), mtbf=f"{LLAMA3_MTBF/TIMES['years']:.2g} years")
@@ -233,8 +259,6 @@ def data():
 
 def html():
     """What stands on the page: form, styles, the planner as text for a worker, data, and the script that ties them."""
-    def part(name):
-        return "\n".join(line.strip() for line in (HERE/name).read_text(encoding="utf-8").splitlines())
     numbers = compact(data())
     return (f"<style>{part('plan.css')}</style>\n{part('plan.html')}\n<script type=\"text/plain\" id=\"cx-planner\">{planner()}</script>\n"
             f"<script type=\"application/json\" id=\"cx-plan-data\">{numbers}</script>\n<script>{part('plan.js')}</script>\n")

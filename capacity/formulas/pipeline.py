@@ -77,6 +77,25 @@ def split_backward_time(pp: Count, microbatches: Count, forward: Seconds, input_
             + (pp - 1)*(forward + maximum(0, input_grad - lag*weight_grad)))
 
 
+@formula(chapter="16-pipeline-parallelism-separability", source="qi2024v")
+def folded_backward_time(pp: Count, microbatches: Count, forward: Seconds, input_grad: Seconds, weight_grad: Seconds) -> Seconds:
+    """Time of a step of ZB-V, whose device d has stages d and 2 p - 1 - d, from the first operation anywhere to the last.
+
+    At least 2 p - 1 micro-batches.  Assumes that neither forwards nor weight gradients take longer than input gradients.
+    """
+    return (microbatches*(forward + input_grad + weight_grad)
+            + (pp - 1)*maximum(input_grad - weight_grad, input_grad/2))
+
+
+@formula(chapter="16-pipeline-parallelism-separability", source="qi2024")
+def split_backward_activations(pp: Count, microbatches: Count, lag: Ratio) -> Ratio:
+    """Micro-batches whose activations each stage holds at most, when stage s puts weight gradients off by lag s.
+
+    ZB-H1 has lag 1, ZB-H2 lag 2.  ZB-V holds as many as lag 1.
+    """
+    return minimum(microbatches, lag*(pp - 1) + 1)
+
+
 @formula(chapter="16-pipeline-parallelism-separability", source="narayanan2021")
 def pipeline_egress(microbatches: Count, chunks: Count, microbatch_tokens: Ratio, hidden: Count,
                     element_bytes: Bytes) -> Bytes:

@@ -51,6 +51,17 @@ def selective_overhead(seq_len: Count, hidden: Count) -> Ratio:
     return seq_len/(18*hidden + 3*seq_len)
 
 
+@formula(chapter="21-activation-recomputation", source="derived")
+def norm_again_bytes(microbatch_tokens: Ratio, normed_width: Ratio, cheap_recompute: Ratio, seq_ranks: Count = 1,
+                     *, element: Bytes = 4) -> Bytes:
+    """Bytes that pass through the memory when a layer's norms are done again: an element of 16 bits is read and written.
+
+    `normed_width` is the width of all norms of the layer together. What the non-linearity moves when it is done again is
+    one more pass of `nonlinear_bytes`.
+    """
+    return element*cheap_recompute*microbatch_tokens*normed_width/seq_ranks
+
+
 @formula(chapter="21-activation-recomputation", source="korthikanti2022")
 def score_bytes_per_flop(head_dim: Count, *, per_score: Bytes = 5) -> Bytes:
     """Bytes of stored scores that are freed for each FLOP of making them again: 4 d_h FLOP a score."""

@@ -30,9 +30,10 @@ const pct = x => x >= .1 ? Math.round(100 * x) + " %" : x > 0 && x < .0005 ? "<0
 
 // ---- the setting: all of it stands in the address
 const START = { model: "llama3-70b", tokens: "15 T", devices: "1,024", machine: "dgx-h100", batch: "4 M", seq: "8,192", format: "bf16", days: "", start: "", price: "", share: "0.9", mtbf: "", checkpoint: "30 s", restart: "5 min", framework: "megatron",
-  config: "", ...D.machines["dgx-h100"].figures, tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "", copies: "" };
-const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute", "copies"];
-const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", copies: "copies of what is sharded", sequence_parallel: "sequence parallel", share: "share of memory",
+  config: "", ...D.machines["dgx-h100"].figures, tp: "", pp: "", cp: "", ep: "", dp: "", microbatch: "", chunks: "", zero: "", recompute: "", sequence_parallel: "", copies: "", schedule: "", cheap_recompute: "" };
+const LAYOUT = ["tp", "pp", "cp", "dp", "ep", "chunks", "microbatch", "zero", "sequence_parallel", "recompute", "copies", "schedule", "cheap_recompute"];
+const RANGES = { recompute: [0, 1], cheap_recompute: [0, 1], zero: [0, 3], sequence_parallel: [0, 1], schedule: [0, D.schedules.length - 1] };
+const NAMES = { tp: "tensor ranks", pp: "pipeline ranks", cp: "context ranks", dp: "data ranks", ep: "expert ranks", microbatch: "micro-batch", chunks: "chunks", zero: "ZeRO stage", recompute: "recomputed share", copies: "copies of what is sharded", sequence_parallel: "sequence parallel", schedule: "schedule", cheap_recompute: "cheap outputs again", share: "share of memory",
   device: "device", node: "devices in a node", memory: "its memory", bandwidth: "memory bandwidth", peak_bf16: "peak in bf16", measured_bf16: "fastest product in bf16", peak_fp8: "peak in fp8", measured_fp8: "fastest product in fp8",
   alpha1: "latency in a node", beta1: "bandwidth in a node", alpha2: "latency between nodes", beta2: "bandwidth between nodes" };
 const FIGURES = Object.keys(D.machines["dgx-h100"].figures), OF_DEVICE = FIGURES.filter(k => k in D.sizes && !/[12]$/.test(k));
@@ -55,8 +56,10 @@ function writeAddress() {
   if (pick) h.set("layout", pick);
   history.replaceState(history.state, "", "#" + h);
 }
+/* The number of a schedule, or of its name. */
+const scheduled = text => { const k = D.schedules.findIndex(name => name.toLowerCase() === text.trim().toLowerCase()); return k < 0 ? text.trim() ? Number(text) : NaN : k; };
 const idOf = l => LAYOUT.map(k => l[k]).join("_");
-const ofId = id => { const v = id.split("_").map(Number); if (v.length === LAYOUT.length - 1) v.push(1); return v.length === LAYOUT.length && v.every(Number.isFinite) ? Object.fromEntries(LAYOUT.map((k, i) => [k, v[i]])) : null; };
+const ofId = id => { const v = id.split("_").map(Number); if (v.length === LAYOUT.length - 3) v.push(1); while (v.length >= LAYOUT.length - 2 && v.length < LAYOUT.length) v.push(0); return v.length === LAYOUT.length && v.every(Number.isFinite) ? Object.fromEntries(LAYOUT.map((k, i) => [k, v[i]])) : null; };
 
 /* The model of a setting: {name, kind, q, context}, or {error}. */
 let read = {};
@@ -112,11 +115,11 @@ function jobOf(s) {
   const speed = m.formats[s.format], [spread, tail] = speed.error[model.kind === "dense" ? 0 : 1];
   const q = { ...model.q, ...(n > m.node ? m.outside : m.inside), ...(n <= m.node || m.flat ? { node: n } : {}), ...speed, spread, tail, devices: n, batch, seq_len: seq };
   if (n < m.node) q.node = n;
-  const limits = { recompute: D.recompute, zero: [0, 1, 2, 3], sequence_parallel: [0, 1] };
+  const limits = { recompute: D.recompute, cheap_recompute: D.cheap, zero: [0, 1, 2, 3], sequence_parallel: [0, 1] };
   for (const k of LAYOUT) if (s[k].trim()) {
-    const [low, high] = { recompute: [0, 1], zero: [0, 3], sequence_parallel: [0, 1] }[k] || [1, Infinity];
-    limits[k] = s[k].split(",").map(v => v.trim() ? Number(v) : NaN);
-    if (!limits[k].every(v => v >= low && v <= high && (k === "recompute" || v % 1 === 0))) return { wrong: k, note: `${NAMES[k]}: ${k === "recompute" ? "shares" : "whole numbers"} from ${low}${high < Infinity ? ` to ${high}` : ""}, with commas between.` };
+    const [low, high] = RANGES[k] || [1, Infinity];
+    limits[k] = s[k].split(",").map(v => k === "schedule" ? scheduled(v) : v.trim() ? Number(v) : NaN);
+    if (!limits[k].every(v => v >= low && v <= high && (k.endsWith("recompute") || v % 1 === 0))) return { wrong: k, note: `${NAMES[k]}: ${k.endsWith("recompute") ? "shares" : "whole numbers"} from ${low}${high < Infinity ? ` to ${high}` : ""}, with commas between${k === "schedule" ? `, or names: ${D.schedules.join(", ")}` : ""}.` };
   }
   let failures = null;
   if (s.mtbf.trim()) {
@@ -170,9 +173,9 @@ function ask() {
 }
 
 // ---- words
-const zero = z => z ? "ZeRO-" + z : "no ZeRO", again = r => !r ? "nothing recomputed" : r === 1 ? "all recomputed" : pct(r) + " recomputed";
+const zero = z => z ? "ZeRO-" + z : "no ZeRO", again = (r, cheap) => cheap && r < 1 ? r ? pct(r) + " recomputed, of the others cheap outputs" : "cheap outputs made again" : !r ? "nothing recomputed" : r === 1 ? "all recomputed" : pct(r) + " recomputed";
 const split = l => ["tp", "pp", "cp", "ep", "dp"].filter(k => l[k] > 1 || k === "dp").map(k => `${k}\u00a0${count(l[k])}${k === "tp" && l.sequence_parallel ? "\u00a0sp" : ""}`).join(" · ");
-const rest = l => [`micro-batch ${l.microbatch}`, l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero) + (l.copies > 1 ? ` in ${l.copies} copies` : ""), again(l.recompute)].filter(Boolean).join(", ");
+const rest = l => [`micro-batch ${l.microbatch}`, l.schedule ? D.schedules[l.schedule] : "", l.chunks > 1 ? `${l.chunks} chunks` : "", zero(l.zero) + (l.copies > 1 ? ` in ${l.copies} copies` : ""), again(l.recompute, l.cheap_recompute)].filter(Boolean).join(", ");
 const whole = (t, job) => t * job.steps * job.slow, shown = (t, job) => time(whole(t, job));
 /* Why no layout is legal: degrees that divide no number of devices, else the rules that refuse most. */
 const refusals = found => {
@@ -225,7 +228,7 @@ function drawAnswer(l, p) {
   bits.push(price > 0 ? `It costs <b>${money(total * hours * price)}</b> (${money(low * hours * price)} to ${money(high * hours * price)}).` : `That is ${short(total * hours)} device-hours.`);
   if (t0 && total < 1e10) bits.push(`It ends on <b>${date(t0 + 1e3 * total)}</b> (${date(t0 + 1e3 * low)} to ${date(t0 + 1e3 * high)}).`);
   if (days > 0) { const d = days * DAY; bits.push(d > high ? `<span class="good">${digits(days)} days are more than the range asks for.</span>` : d < low ? `<span class="bad">${digits(days)} days are less than the range allows.</span>` : `<span class="${d > total ? "good" : "bad"}">${digits(days)} days lie inside the range, ${d > total ? "behind" : "before"} its middle.</span>`); }
-  html += `<p>${bits.join(" ")}</p><p>${failing(j)}</p><p><small>${count(R.found.legal)} legal layouts, of which ${count(R.found.fits)} fit; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
+  html += `<p>${bits.join(" ")}</p><p>${failing(j)}</p><p><small>${count(R.found.legal)} legal layouts${R.found.fits === null ? "" : `, of which ${count(R.found.fits)} fit`}; priced in your browser in ${time(R.found.ms / 1e3)}.</small></p>`;
   $("answer").innerHTML = html;
 }
 function failing(j) {
@@ -257,16 +260,16 @@ function drawMap() {
   const cells = new Map(), best = R.found.best.time, q = R.job.q, two = x => (x & x - 1) === 0;
   for (const s of R.found.splits) {
     const key = s.tp + "," + s.pp, c = cells.get(key);
-    if (!c) cells.set(key, { ...s }); else { c.legal += s.legal; c.fits += s.fits; c.least = Math.min(c.least, s.least); if (s.best && (!c.best || s.best.time < c.best.time)) c.best = s.best; }
+    if (!c) cells.set(key, { ...s }); else { c.legal += s.legal; c.fits += s.fits; c.pruned ||= s.pruned; c.least = Math.min(c.least, s.least); if (s.best && (!c.best || s.best.time < c.best.time)) c.best = s.best; }
   }
   const axis = k => { let v = [...new Set(R.found.splits.map(s => s[k]))].sort((a, b) => a - b); if (v.length > 8) v = v.filter(x => two(x) || x === R.l[k]); const next = 2 * v.at(-1); return q.devices % next ? v : [...v, next]; };
   const tps = axis("tp"), pps = axis("pp");
   const cell = (tp, pp) => {
     const c = cells.get(tp + "," + pp), at = `tp ${tp}, pp ${pp}: `;
     let cls = "", face = "", say, style = "";
-    if (c && c.best) { const x = c.best.time / best, strong = x < 1.05; face = x.toFixed(x < 9.95 ? 2 : 0); say = `${face} times the best; ${count(c.fits)} of ${count(c.legal)} layouts fit.`; style = `background:color-mix(in srgb, var(--compute) ${strong ? 100 : Math.max(4, Math.round(42 * (2.2 - Math.min(x, 2.2)) / 1.15))}%, var(--paper));color:${strong ? "var(--paper)" : "inherit"}`; }
+    if (c && c.best) { const x = c.best.time / best, strong = x < 1.05; face = x.toFixed(x < 9.95 ? 2 : 0); say = `${face} times the best; ` + (c.pruned ? `${count(c.legal)} layouts.` : `${count(c.fits)} of ${count(c.legal)} layouts fit.`); style = `background:color-mix(in srgb, var(--compute) ${strong ? 100 : Math.max(4, Math.round(42 * (2.2 - Math.min(x, 2.2)) / 1.15))}%, var(--paper));color:${strong ? "var(--paper)" : "inherit"}`; }
     else if (c) { cls = "full"; say = `none of ${count(c.legal)} layouts fits; the smallest needs ${gb(c.least)}.`; }
-    else { cls = "no"; const known = { ...q, tp, pp, chunks: 1, cp: 1, ep: 1, dp: Math.max(1, Math.floor(q.devices / tp / pp)), microbatch: 1, zero: 0, sequence_parallel: 0, copies: 1 }; say = P.broken(known)[0] || "nothing that the search may choose is legal."; }
+    else { cls = "no"; const known = { ...q, tp, pp, chunks: 1, schedule: 0, cp: 1, ep: 1, dp: Math.max(1, Math.floor(q.devices / tp / pp)), microbatch: 1, zero: 0, sequence_parallel: 0, copies: 1 }; say = P.broken(known)[0] || "nothing that the search may choose is legal."; }
     return `<td><button type="button" class="${cls}" style="${style}" aria-pressed="${R.l.tp === tp && R.l.pp === pp}" aria-label="${esc(at + say)}" title="${esc(at + say)}"${c && c.best ? ` data-pick="${idOf(c.best)}"` : " data-say"}>${face}</button></td>`;
   };
   $("map").innerHTML = `<table class="map"><thead><tr><td></td>${pps.map(x => `<th scope="col">pp ${x}</th>`).join("")}</tr></thead><tbody>${tps.map(t => `<tr><th scope="row">tp ${t}</th>${pps.map(x => cell(t, x)).join("")}</tr>`).join("")}</tbody></table>`;
@@ -284,14 +287,14 @@ function drawSizes() {
   fade();
 }
 function drawOwn(l) {
-  $("own").innerHTML = LAYOUT.filter(k => k !== "dp").map(k => `<label>${NAMES[k]}<input name="${k}" value="${l[k]}" inputmode="decimal"></label>`).join("");
+  $("own").innerHTML = LAYOUT.filter(k => k !== "dp").map(k => `<label>${NAMES[k]}<input name="${k}" value="${k === "schedule" ? D.schedules[l[k]] : l[k]}"${k === "schedule" ? "" : ` inputmode="decimal"`}></label>`).join("");
   $("verdict").innerHTML = "";
 }
 function tryOwn() {
-  const l = Object.fromEntries([...$("own").elements].map(e => [e.name, num(e.value)])), q = R.job.q;
-  const odd = Object.keys(l).find(k => !(l[k] >= (["zero", "recompute", "sequence_parallel"].includes(k) ? 0 : 1)) || k !== "recompute" && l[k] % 1 || l[k] > ({ zero: 3, recompute: 1, sequence_parallel: 1 }[k] ?? Infinity));
+  const l = Object.fromEntries([...$("own").elements].map(e => [e.name, (e.name === "schedule" ? scheduled : num)(e.value)])), q = R.job.q;
+  const odd = Object.keys(l).find(k => { const [low, high] = RANGES[k] || [1, Infinity]; return !(l[k] >= low && l[k] <= high) || !k.endsWith("recompute") && l[k] % 1; });
   let say;
-  if (odd) say = `<span class="bad">${NAMES[odd]}: ${{ zero: "0, 1, 2 or 3", recompute: "a share from 0 to 1", sequence_parallel: "0 or 1" }[odd] || "a whole number from 1"}.</span>`;
+  if (odd) say = `<span class="bad">${NAMES[odd]}: ${{ zero: "0, 1, 2 or 3", recompute: "a share from 0 to 1", cheap_recompute: "a share from 0 to 1", sequence_parallel: "0 or 1", schedule: D.schedules.join(", ") }[odd] || "a whole number from 1"}.</span>`;
   else {
     l.dp = Math.max(1, Math.floor(q.devices / (l.tp * l.pp * l.cp)));
     const wrong = verdict(l), p = wrong.length ? null : P.price(R.job, l);
@@ -318,7 +321,7 @@ function shell(l) {
   const file = (name, text) => `cat > ${name} <<'END'\n${text}END\n`, own = { model: S.model === "own", machine: S.machine === "own" };
   return (own.model ? file("config.json", S.config + "\n") : "") + (own.machine ? file("mine.toml", toml(S, R.job.q.devices)) : "") +
     [`capacity plan ${own.model ? "config.json" : S.model} --cluster ${own.machine ? "mine.toml" : `${S.machine}:${R.job.q.devices}`}`, `  --batch "${R.job.q.batch} sequences" --seq ${R.job.q.seq_len} --format ${S.format} --share ${R.job.share}`,
-    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "sequence_parallel", "copies"].map(option).join(" ")].join(" \\\n");
+    "  " + ["tp", "pp", "cp", "ep", "chunks", "microbatch"].map(option).join(" "), "  " + ["zero", "recompute", "cheap_recompute", "sequence_parallel", "copies", "schedule"].map(option).join(" ")].join(" \\\n");
 }
 function nothing(found) {
   const l = found.least;

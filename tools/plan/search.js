@@ -1,6 +1,4 @@
-/* The search. KERNELS, OUTPUTS, PAIRS, RULES, ASKED, DIALECTS, WIDTH and layouts() are printed from the package, and stand above. */
-const DEGREES = ["pp", "chunks", "tp", "cp", "dp", "ep", "microbatch"], REST = OUTPUTS.length - 2, TWO = 2 * PAIRS.length;
-
+/* The search. DEGREES, KERNELS, OUTPUTS, PAIRS, RULES, ASKED, COPIED, MANY, DIALECTS, WIDTH and layouts() are printed from the package, and stand above. */
 /* The vocabulary that every tensor degree divides. */
 function padded(q, limits) {
   const gcd = (a, b) => b ? gcd(b, a % b) : a;
@@ -13,9 +11,11 @@ const kernel = (kind, q) => KERNELS[kind].run(...KERNELS[kind].job.map(k => q[k]
 
 /* The outputs of one layout, {name: number}. */
 function price({ kind, q }, l) {
-  const x = kernel(kind, q)(l.pp, l.chunks, l.tp, l.cp, l.dp, l.ep)(l.microbatch)(l.recompute)(l.copies);
+  const x = kernel(kind, q)(...DEGREES.slice(0, -1).map(k => l[k]))(l.microbatch)(l.recompute, l.cheap_recompute)(l.copies);
   const pair = PAIRS.findIndex(([zero, shared]) => zero === l.zero && shared === l.sequence_parallel);
-  return Object.fromEntries(OUTPUTS.map((name, i) => [name, i < 2 ? x[2 * pair + i] : x[TWO + REST * pair + i - 2]]));
+  const n = OUTPUTS.length - 3, rest = x.at(-1)().slice((n - 2) * pair, (n - 2) * (pair + 1)), time = x[2 * pair];
+  const all = [time, x[2 * pair + 1], ...rest, ...KERNELS[kind].finish({ ...q, ...l, time })];
+  return Object.fromEntries(OUTPUTS.map((name, i) => [name, all[i]]));
 }
 
 /* Sentences of the rules that a layout breaks. */
@@ -32,39 +32,43 @@ function launched(dialect, q) {
 }
 
 /* All legal layouts of a job {kind, q, limits, most}: how many, how many fit, and the best of each split, of those that the
-   framework `only` can run. */
+   framework `only` can run. From MANY layouts on, those are not priced whose least time is above the best of their split, which
+   fits: none of them is better; how many fit is not known then. */
 function search({ kind, q, limits, most, only }, tell = () => {}) {
-  const began = performance.now(), splits = new Map(), whys = new Map(), shares = limits.recompute;
-  const at = kernel(kind, q), last = {}, ok = { zero: [], sequence_parallel: [] }, may = [], splittable = new Map();
+  const began = performance.now(), splits = new Map(), whys = new Map(), outer = DEGREES.slice(0, -1), lows = 2 * PAIRS.length;
+  const at = kernel(kind, q), last = {}, ok = { zero: [], sequence_parallel: [] }, splittable = new Map();
   const pairs = PAIRS.map((pair, k) => [...pair, k]).filter(([z, s]) => limits.zero.includes(z) && limits.sequence_parallel.includes(s));
   const values = { zero: [...new Set(pairs.map(p => p[0]))], sequence_parallel: [...new Set(pairs.map(p => p[1]))] };
   const copiesOf = n => { let found = splittable.get(n); if (!found) splittable.set(n, found = divisors(n).filter(c => !limits.copies || limits.copies.includes(c))); return found; };
-  let legal = 0, fits = 0, best = null, least = null, of, turn = 0, next = began + 40;
-  const keep = (q, pair, recompute, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], recompute, copies: q.copies, time, memory });
+  const shares = limits.recompute.flatMap(recompute => limits.cheap_recompute.map(cheap_recompute => ({ recompute, cheap_recompute })));
+  let legal = 0, fits = 0, pruned = false, best = null, least = null, of, copies, turn = 0, next = began + 40;
+  const keep = (q, pair, share, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], ...share, copies: q.copies, time, memory });
   layouts({ ...q }, limits, q => {
     for (const name in values) for (const v of values[name]) { q[name] = v; ok[name][v] = ASKED[name].every(rule => RULES[rule].holds(q)); }
-    if (DEGREES.some((k, i) => i < 6 && last[k] !== q[k])) { for (const k of DEGREES) last[k] = q[k]; of = at(q.pp, q.chunks, q.tp, q.cp, q.dp, q.ep); }
-    const priced = of(q.microbatch);
+    if (COPIED.some(k => last[k] !== q[k])) copies = copiesOf(q.dp * q.cp).map(c => { q.copies = c; return [c, values.zero.filter(z => { q.zero = z; return ASKED.copies.every(rule => RULES[rule].holds(q)); })]; }).filter(([, zeros]) => zeros.length);
+    if (outer.some(k => last[k] !== q[k])) { for (const k of outer) last[k] = q[k]; of = at(...outer.map(k => q[k])); }
+    const priced = of(q.microbatch), some = shares.filter(share => { Object.assign(q, share); return ASKED.recompute.every(rule => RULES[rule].holds(q)); });
     const key = q.pp + "," + q.tp + "," + q.cp + "," + q.ep;
     let split = splits.get(key);
     if (!split) splits.set(key, split = { pp: q.pp, tp: q.tp, cp: q.cp, ep: q.ep, legal: 0, fits: 0, least: Infinity, best: null });
-    const copies = copiesOf(q.dp * q.cp), all = shares.map(priced);
-    for (const c of copies) {
-      q.copies = c;
-      let any = false;
-      for (const z of values.zero) { q.zero = z; any = (may[z] = ASKED.copies.every(rule => RULES[rule].holds(q))) || any; }
-      if (any) for (let i = 0; i < shares.length; i++) {
-        const share = shares[i], x = all[i](c);
+    const now = pairs.filter(([z, s]) => ok.zero[z] && ok.sequence_parallel[s]), those = copies.map(([c, zeros]) => [c, now.filter(pair => zeros.includes(pair[0]))]);
+    const n = some.length * those.reduce((sum, [, pairs]) => sum + pairs.length, 0);
+    legal += n; split.legal += n;
+    const slow = x => split.best && legal > MANY && values.sequence_parallel.every(s => !ok.sequence_parallel[s] || x[lows + s] > split.best.time) && (pruned = split.pruned = true);
+    if (n && !slow(priced(0, 0)(1))) for (const share of some) {
+      const shared = priced(share.recompute, share.cheap_recompute);
+      for (const [c, pairs] of those) {
+        if (!pairs.length) continue;
+        const x = shared(q.copies = c);
+        if (slow(x)) break;
         for (const pair of pairs) {
-          if (!may[pair[0]] || !ok.zero[pair[0]] || !ok.sequence_parallel[pair[1]]) continue;
           const time = x[2 * pair[2]], memory = x[2 * pair[2] + 1];
-          legal++; split.legal++;
           if (memory < split.least) { split.least = memory; if (!least || memory < least.memory) least = keep(q, pair, share, time, memory); }
           if (memory > most) continue;
           fits++; split.fits++;
           const old = split.best;
           if (old && (time > old.time || time === old.time && memory >= old.memory)) continue;
-          if (only) { Object.assign(q, { zero: pair[0], sequence_parallel: pair[1], recompute: share }); if (!DIALECTS[only].refuses.every(r => r.holds(q))) continue; }
+          if (only) { Object.assign(q, { zero: pair[0], sequence_parallel: pair[1], ...share }); if (!DIALECTS[only].refuses.every(r => r.holds(q))) continue; }
           split.best = keep(q, pair, share, time, memory);
           if (!best || time < best.time || time === best.time && memory < best.memory) best = split.best;
         }
@@ -72,5 +76,5 @@ function search({ kind, q, limits, most, only }, tell = () => {}) {
     }
     if ((++turn & 63) === 0 && performance.now() > next) { next = performance.now() + 150; tell({ legal, best }); }
   }, (rule, q) => { const w = whys.get(rule.name); if (w) w.count++; else whys.set(rule.name, { count: 1, says: rule.sentence(q) }); });
-  return { legal, fits, best, least, splits: [...splits.values()], whys: [...whys.values()], ms: performance.now() - began };
+  return { legal, fits: pruned ? null : fits, best, least, splits: [...splits.values()], whys: [...whys.values()], ms: performance.now() - began };
 }
