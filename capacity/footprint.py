@@ -518,8 +518,7 @@ class _Stage:
             share = where(lay.schedule > 0, 0, share)
         scores = lay.scores*score_bytes_per_layer(self.tokens, self.seq_len, model.heads, lay.tp)
         whole, light, outputs = self.tensors(sparse)
-        light = 0 if _is(cheap, 0) else cheap*light
-        outputs = 0 if lay.attention_recompute is None else maximum(share - core, 0)*outputs
+        light, outputs = cheap*light, maximum(share - core, 0)*outputs
         return (share*self.stored + (1 - share)*(whole - light) + (1 - core)*scores + outputs,
                 share*whole + (1 - share)*light + core*scores - outputs)
 

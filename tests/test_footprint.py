@@ -498,6 +498,8 @@ def test_twelve_of_34_bytes_are_cheap():
             assert sum(s.on(lay) for s in table if mine(s)) == activation_bytes_per_layer(
                 1, 12288, 8, lay.seq_ranks, replicated=replicated, sharded=sharded) > 0
     assert sum(known.cheap) == 12 and sum(known.per_element) == 34
+    own, lay = Kernels(name="own", per_element=(3, 5)), replace(LAYOUT, recompute=0.5)
+    assert foot(replace(lay, cheap_recompute=1, attention_recompute=0), kernels=own).parts == foot(lay, kernels=own).parts, "none named"
 
 
 @pytest.mark.parametrize("name", kernels())
