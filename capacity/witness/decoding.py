@@ -17,6 +17,7 @@ from .collectives import pairwise_all_to_all, ring_all_gather, ring_all_reduce, 
 
 
 def silu(x):
+    """x times the logistic function of x."""
     return x/(1 + np.exp(-x))
 
 
