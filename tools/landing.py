@@ -106,7 +106,7 @@ section {{ box-sizing: border-box; width: 1200px; height: 630px; padding: 56px 6
 section > * {{ margin: 0; }}
 p {{ font-size: 24px; color: #48566b; }}
 h1 {{ margin: 44px 0 22px; font-size: 52px; font-weight: 600; line-height: 1.15; text-wrap: balance; }}
-h1 + p {{ font-size: 32px; line-height: 1.4; color: inherit; }}
+h1 + p {{ font-size: 30px; line-height: 1.4; color: inherit; }}
 section > :is(svg, img) {{ grid-area: picture; width: 100%; height: 100%; min-height: 0; box-sizing: border-box; padding: 0 0 20px;
   font-family: system-ui, sans-serif; }}
 </style>{cards}"""
