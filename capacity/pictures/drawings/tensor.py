@@ -122,7 +122,7 @@ def bill(s, y, forward, backward, best, most):
     k = (s.W - 78)/most
     for v in range(0, most + 1, 2):
         s.line(f"M{1 + k*v:.1f} {y + 26}v4", opacity=.4, weight=1)
-        if v % 4 == 0 and k*abs(v - best) > 48:
+        if v % 4 == 0 and k*abs(v - best) > 48 + 8*(v == 0):
             s.text(1 + k*v, y + 45, str(v), "start" if v == 0 else "middle", soft=True, size=SMALL)
     s.rect(1, y, k*forward, 24, "network", "paper", radius=3, opacity=.6)
     s.rect(1 + k*forward, y, k*backward, 24, "network", "paper", radius=3, opacity=.3)
