@@ -58,11 +58,12 @@ class Layout:
         shares = {name: getattr(self, name) for name in ("recompute", "scores", "attention_recompute", "cheap_recompute")}
         specs.at_least(0, **shares)
         for name, share in shares.items():
-            if isinstance(share, (Real, np.ndarray)) and np.any(share > 1):
+            if share > 1 if isinstance(share, Real) else isinstance(share, np.ndarray) and np.any(share > 1):
                 raise ValueError(f"{name} = {share!r}; allowed: a share from 0 to 1")
         if type(self.zero) is not int or not 0 <= self.zero <= 3:
             raise ValueError(f"zero = {self.zero!r}; allowed: 0, 1, 2 or 3")
-        if isinstance(self.schedule, (Real, np.ndarray)) and not np.all(np.isin(self.schedule, range(len(SCHEDULES)))):
+        orders = np.unique(self.schedule) if isinstance(self.schedule, np.ndarray) else (self.schedule,)
+        if _are_known(self.schedule) and not all(k in range(len(SCHEDULES)) for k in orders):
             raise ValueError(f"schedule = {self.schedule!r}; allowed: {', '.join(f'{k} ({s})' for k, s in enumerate(SCHEDULES))}")
         if type(self.sequence_parallel) is not bool:
             raise ValueError(f"sequence_parallel = {self.sequence_parallel!r}; allowed: True, False")

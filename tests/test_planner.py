@@ -77,8 +77,8 @@ def test_the_axes_bind_every_letter_of_a_layout():
 
 def test_the_enumeration_is_check():
     """Every layout that `check` passes, and no other, once."""
-    for shape, devices, batch, seq_len in ((SMALL, 16, 24, 4096), (replace(SMALL, layers=6, heads=12, kv_heads=4), 24, 36, 768),
-                                           (replace(model("mixtral-8x7b"), layers=4), 16, 32, 2048)):
+    for shape, devices, batch, seq_len in ((replace(SMALL, layers=8), 16, 24, 4096), (replace(SMALL, layers=6, heads=12, kv_heads=4), 24, 18, 768),
+                                           (replace(model("mixtral-8x7b"), layers=4), 8, 16, 2048)):
         machine = cluster("dgx-h100", devices)
         rows = layouts(letters(shape, devices=devices, batch=batch, seq_len=seq_len))
         found = list(zip(*(rows[k].tolist() for k in DEGREES)))
@@ -226,16 +226,16 @@ def test_the_few_that_are_kept_are_the_first_of_many():
         assert plan(*job, keep=keep).candidates == many[:keep]
 
 
-@pytest.mark.parametrize("shape, devices", [(LARGE, 256), (model("mixtral-8x7b"), 64)])
+@pytest.mark.parametrize("shape, devices", [(LARGE, 64), (model("mixtral-8x7b"), 32)])
 def test_of_each_split_the_best(shape, devices):
     """As all candidates, the first of each tp, pp, cp and ep; pruned or not."""
-    job, seen, want = (shape, cluster("dgx-h100", devices), 256, 4096), set(), []
-    for c in plan(*job, keep=10**6, prune=False).candidates:
+    job, few, seen, want = (shape, cluster("dgx-h100", devices), 64, 4096), dict(recompute=(0, 1), share=1), set(), []
+    for c in plan(*job, keep=10**6, prune=False, **few).candidates:
         key = c.layout.tp, c.layout.pp, c.layout.cp, c.layout.ep
         want += [] if key in seen else [c.layout]
         seen.add(key)
     for prune in False, True:
-        assert [c.layout for c in plan(*job, keep=12, splits=True, prune=prune).candidates] == want[:12]
+        assert [c.layout for c in plan(*job, keep=12, splits=True, prune=prune, **few).candidates] == want[:12] and len(want) >= 12
 
 
 def test_a_candidate_is_priced_as_by_hand():
@@ -388,7 +388,8 @@ def test_a_further_rule_that_leaves_nothing_is_named():
     assert not both.legal and [why for why in both.why if "dp" in why and "leave" in why] == []
     assert plan(*job, zero=0, copies=2).why == ("No layout of 16 devices and 16 sequences is legal.", "For one: copies = 2 of what zero = 0 does not shard are no choice.",
                                                "It works if you leave zero free.", "It works if you leave copies free.")
-    assert "For one: copies = 2: of experts, memory counts one copy" in plan(model("mixtral-8x7b"), cluster("dgx-h100", 64), 64, 4096, copies=2).why[1]
+    shared = plan(model("mixtral-8x7b"), cluster("dgx-h100", 64), 64, 4096, copies=16, ep=8, zero=1)
+    assert "For one: ep = 8 does not divide the 4 ranks of a copy" in shared.why[1], shared.why
 
 
 def test_copies_in_nodes_are_the_answer_to_a_slow_network():
