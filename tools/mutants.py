@@ -35,6 +35,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from reproducible import ENVIRONMENT
+
+os.environ.update(ENVIRONMENT)                  # before numpy is imported: as every notebook is executed
+
 import pytest
 import matplotlib
 import sympy as sp
