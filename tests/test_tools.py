@@ -81,13 +81,17 @@ def test_a_new_chapter_executes_and_stands_in_the_contents(book):
 
 
 def test_a_warm_kernel_is_as_fresh_as_its_folder(tmp_path):
-    """Two kernels are two processes, with none of the other's names, in the notebook's folder, without the tools."""
+    """Two kernels are two processes, with none of the other's names, in the notebook's folder, without the tools.
+
+    They take no ports, for which kernels of other workers would race.
+    """
     told = []
     for k in range(2):
         kernel = RunningKernel(CURRENT_ENV_KERNEL_NAME, cwd=str(tmp_path))
         kernel.await_reply(kernel.execute_cell_input("import os, sys; from pathlib import Path\n"
             f"Path('{k}').write_text(repr([os.getpid(), 'mine' in globals(), [p for p in sys.path if p.endswith('tools')]])); mine = 1"), 20)
         told.append(eval((tmp_path/str(k)).read_text()))
+        assert kernel.km.transport == "ipc"
         kernel.stop()
         with pytest.raises(ProcessLookupError):
             os.kill(told[k][0], 0)

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from importlib.metadata import EntryPoint
 
@@ -48,7 +49,19 @@ class Forked:
         return 0
 
 
+@functools.cache
+def folder():
+    """Where the kernels of this process have their sockets, until it ends."""
+    return tempfile.TemporaryDirectory(prefix="kernels-")
+
+
 class Warm(LocalProvisioner):
+    async def pre_launch(self, **kwargs):
+        """Sockets are files: a port that was free when it was chosen may be taken when the kernel binds it."""
+        self.parent.transport = "ipc"
+        self.parent.connection_file = os.path.join(folder().name, f"{self.kernel_id}.json")
+        return await super().pre_launch(**kwargs)
+
     async def launch_kernel(self, cmd, cwd=None, env=None, **popen):
         self.process = Forked(argv=cmd[cmd.index("-f"):], cwd=cwd or os.getcwd(), env=env)
         self.pid, self.cwd = self.process.pid, cwd
