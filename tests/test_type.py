@@ -159,7 +159,10 @@ def test_a_formula_is_found_and_computed(book):
     assert 0 < page.locator("details.cx-card:visible").count() < len(REGISTRY)/4
     page.fill(".cx-filter input", "ring_all_reduce_time")
     section = page.locator("section#ring-all-reduce-time")
+    assert page.locator("details.cx-card mjx-container").count() == 0, "what nobody sees is not typeset"
     section.locator("summary").click()
+    section.locator("tbody mjx-container").nth(3).wait_for()
+    assert section.locator("tbody mjx-container").count() == section.locator("tbody tr").count() == 4
     for name, value in dict(n="1e9", P="8", alpha="2e-6", beta="450e9").items():
         section.get_by_label(name, exact=True).fill(value)
     expected = REGISTRY["ring_all_reduce_time"](n=1e9, P=8, alpha=2e-6, beta=450e9)
@@ -173,6 +176,10 @@ def test_a_formula_is_found_and_computed(book):
         assert section.locator("output").inner_text().replace("\u00a0", " ") == said
     page.fill(".cx-filter input", "allreduce")
     assert page.locator("details.cx-card:visible").count() > 20, "whatever joins its words"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    letters = page.locator("details.cx-card td:first-child .math")
+    page.wait_for_function("n => document.querySelectorAll('details.cx-card td:first-child mjx-container').length === n", arg=letters.count())
+    assert letters.count() > 1000 and page.locator(".cx-tex").count() == 0
     assert page.log.console == []
 
 

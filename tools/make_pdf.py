@@ -31,6 +31,7 @@ SCREEN = re.compile(r"solutions/|labs/|plan$|questions$|toolkit$|teach$|appendic
 WORKERS = 2
 TYPESET = """async () => {
     await window.MathJax?.startup?.promise;
+    document.querySelectorAll(".cx-tex").forEach((e) => { e.className = "math"; });      // what waits on the screen until its card opens
     document.querySelectorAll(".cx-quiz [data-right='1'] button").forEach((b) => b.click());      // its reason is typeset when it opens
     await window.MathJax?.typesetPromise?.([]);
     await window.MathJax?.startup?.document?.lazyTypesetAll?.();

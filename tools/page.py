@@ -525,6 +525,9 @@ def page(app, name, template, context, doctree):
     if not body:
         return
     body = re.sub(r"<th\b[^>]*>(?:<p></p>)?\s*</th>", "<td></td>", exercises(app, name, cards(app, name, body)))     # heads nothing
+    if name == "appendices/formulas":                            # the letters of a card are typeset when it opens, by formulas.js
+        body = re.sub(r'<details class="cx-card".*?</details>',
+                      lambda card: card[0].replace('<span class="math notranslate nohighlight">', '<span class="cx-tex">'), body, flags=re.S)
     if name not in ("appendices/formulas", "appendices/quick-reference"):                              # these have cards of their own
         body = re.sub(r'<table class="table">.*?</table>', stack, body, flags=re.S)
     path = Path(app.env.doc2path(name))

@@ -1,4 +1,4 @@
-/* The formulas: a box that keeps the cards with all typed words, and a calculator in each card. */
+/* The formulas: a box that keeps the cards with all typed words, and in each card, when it opens, its letters and a calculator. */
 (() => {
   "use strict";
   const make = (tag, attributes, ...children) => {
@@ -40,7 +40,13 @@
     card.querySelector(".pst-scrollable-table-container, table").after(make("p", { className: "cx-result" }, result));
     compute();
   }
-  for (const { card } of cards) card.addEventListener("toggle", () => calculator(card), { once: true });
+  // All at once they would be a thousand formulas that nobody sees, and as many layouts, for each is measured where it stands.
+  function letters(place) {
+    for (const e of place.querySelectorAll(".cx-tex")) e.className = "math";
+    window.MathJax?.typesetPromise?.([place]).then(() => MathJax.startup.document.lazyTypesetAll());
+  }
+  for (const { card } of cards) card.addEventListener("toggle", () => { letters(card); calculator(card); }, { once: true });
+  addEventListener("beforeprint", () => letters(document));
 
   const reveal = () => { const c = cards.find((c) => "#" + c.place.id === location.hash || c.place.querySelector(`[id="${location.hash.slice(1)}"]`)); if (c) c.card.open = true; };
   addEventListener("hashchange", reveal);
