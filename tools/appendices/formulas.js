@@ -46,7 +46,7 @@
     window.MathJax?.typesetPromise?.([place]).then(() => MathJax.startup.document.lazyTypesetAll());
   }
   for (const { card } of cards) card.addEventListener("toggle", () => { letters(card); calculator(card); }, { once: true });
-  addEventListener("beforeprint", () => letters(document));
+  addEventListener("beforeprint", () => letters(document.body));
 
   const reveal = () => { const c = cards.find((c) => "#" + c.place.id === location.hash || c.place.querySelector(`[id="${location.hash.slice(1)}"]`)); if (c) c.card.open = true; };
   addEventListener("hashchange", reveal);
