@@ -11,7 +11,7 @@ from ..units import show
 
 YES, NO = "✓", "–"
 MATHS = re.compile(r"\$(?=\S)((?:[^$]*?\S)?)\$(?!\d)")          # "$2 M, not $3 M" is money
-NUMBER = re.compile(r"[-−+±≈<>≤≥$]{0,2}\s?[\d.,×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+(\s?[%\w/µ·²³×]{0,8})?$")
+NUMBER = re.compile(r"[-−+±≈<>≤≥$×]{0,2}\s?[\d.,×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+(\s?[%\w/µ·²³×]{0,8})?$")
 PHONE, COLUMN = 40, 84                  # characters of a table that a phone, and the column of text, hold
 
 
