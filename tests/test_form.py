@@ -222,3 +222,4 @@ def test_a_number_keeps_its_unit_and_a_formula_its_full_stop():
     body = pages.bind(f"<p>3 GB/s, 4 %, 5 ranks, 6 seconds, {formula}.\u00a0{mark} \\(7 s\\)</p><pre>8 GB</pre>")
     assert body == (f"<p>3\u00a0GB/s, 4\u00a0%, 5 ranks, 6 seconds, <span class=\"cx-nb\">{formula}.\u00a0{mark}</span> \\(7 s\\)</p>"
                     "<pre>8 GB</pre>")
+    assert pages.bind("<li>A question? 5 min ··</li>") == "<li>A question? 5\u00a0min\u00a0··</li>"

@@ -150,3 +150,16 @@ def test_a_row_that_does_not_fit_a_phone_keeps_each_number_with_its_head(page):
     assert '"reduce-scatter"' in labels and all(len(s) > 2 for s in labels)
 
 
+
+
+def test_a_column_of_numbers_stands_right_though_one_is_missing():
+    t = table(["", "missing", "multiple", "word", "none"],
+              [["a", "-3%", "2.5 ×", "1", "-"], ["b", None, "–", "one", "–"], ["c", "12.5 %", "17 ×", "2", ""]])
+    assert t.right == [False, True, True, False, False]
+    assert t.text[0] == ["a", "−3 %", "2.5 ×", "1", "–"]
+    assert table(["knob", "default"], [["`--x -1`", "-1: all"]]).text == [["`--x -1`", "-1: all"]]      # no number
+
+
+def test_bars_begin_where_the_longest_number_ends():
+    shown = table(["", "bytes"], [["a", 5e8], ["b", 67e6]], bar="bytes", format={"bytes": "B"})._repr_html_()
+    assert 'style="--chars:6"' in shown and "--chars" not in table(["a"], [[1]])._repr_html_()

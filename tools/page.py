@@ -489,7 +489,7 @@ def stack(found):
     return f'<table class="table cx-stack"><thead>{"".join(head)}</thead><tbody>{labelled}</tbody></table>'
 
 
-UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
+UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))|(?<= min) (?=·)")
 KEPT = re.compile(r"<(pre|script|style|svg)\b.*?</\1>|<(?:span|div) class=\"math.*?</(?:span|div)>|<[^>]+>|\\\(.*?\\\)", re.S)
 TIGHT = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
                    r'((?:[.,;:!?)\]’”]|[-–‑](?=\w)\w+)*(?:\u00a0<a class="cx-qed".*?</a>)?)')

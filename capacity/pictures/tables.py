@@ -11,7 +11,7 @@ from ..units import show
 
 YES, NO = "✓", "–"
 MATHS = re.compile(r"\$(?=\S)((?:[^$]*?\S)?)\$(?!\d)")          # "$2 M, not $3 M" is money
-NUMBER = re.compile(r"[-−+±≈<>≤≥$]{0,2}\s?[\d.,×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+(\s?[%\w/µ·²³]{0,8})?$")
+NUMBER = re.compile(r"[-−+±≈<>≤≥$×]{0,2}\s?[\d.,×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+(\s?[%\w/µ·²³×]{0,8})?$")
 PHONE, COLUMN = 40, 84                  # characters of a table that a phone, and the column of text, hold
 
 
@@ -51,6 +51,13 @@ def _cell(v):
         return str(v)
 
 
+def _printed(text):
+    """A cell with the signs of print: -3% is −3 %, and a lone - is a dash."""
+    if text == "-":
+        return NO
+    return re.sub(r"(?<=\d)%", " %", text.replace("-", "−")) if NUMBER.match(text) else text
+
+
 def _names(of):
     return ", ".join(map(repr, of))
 
@@ -84,10 +91,11 @@ class Table:
                 raise ValueError(f"bar: the column {self.head[self.bar]!r} is {[r[self.bar] for r in rows]!r}; allowed: "
                                  "finite numbers from 0")
         how = [(format or {}).get(h) for h in self.head]
-        self.text = [[_formatted(v, f, h) for v, f, h in zip(r, how, self.head)] for r in rows]
-        self.right = [all(isinstance(r[k], (int, float)) and not isinstance(r[k], bool) or
-                          (k and r[k] is None) or NUMBER.match(t[k]) and (k or t[k][0].isdigit())
-                          for r, t in zip(rows, self.text)) for k in range(len(self.head))]
+        self.text = [[_printed(_formatted(v, f, h)) for v, f, h in zip(r, how, self.head)] for r in rows]
+        numbers = [[isinstance(v, (int, float)) and not isinstance(v, bool) or NUMBER.match(t) and (k or t[0].isdigit())
+                    for k, (v, t) in enumerate(zip(*row))] for row in zip(rows, self.text)]
+        self.right = [any(n[k] for n in numbers) and all(n[k] or k and t[k] in ("", NO) for n, t in zip(numbers, self.text))
+                      for k in range(len(self.head))]
 
     def _room(self):
         """Characters that the table needs where every text has been broken as far as it breaks."""
@@ -119,7 +127,8 @@ class Table:
         room = self._room()
         kind = " ".join(["cx-table", *(["cx-part"] if wide <= COLUMN*2/3 and self.bar is None else []),
                          *(["cx-cards"] if room > PHONE else []), *(["cx-tight"] if room > COLUMN else [])])
-        return (f'<div class="{kind} mathjax_process"><table>{caption}<thead><tr>{head}</tr></thead>'
+        chars = f' style="--chars:{max((len(t[self.bar]) for t in self.text), default=0)}"' if self.bar is not None else ""
+        return (f'<div class="{kind} mathjax_process"{chars}><table>{caption}<thead><tr>{head}</tr></thead>'
                 f"<tbody>{body}</tbody></table>{note}</div>")
 
     def __repr__(self):
