@@ -31,6 +31,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 from capacity.pictures.shapes import width
+from capacity.pictures.tables import NUMBER
 
 STATIC = Path(__file__).resolve().parents[1]/"capacity/pictures/static"
 BESIDE = 215                            # pixels of a phone beside the label of a drawing's switches
@@ -489,20 +490,35 @@ def stack(found):
     return f'<table class="table cx-stack"><thead>{"".join(head)}</thead><tbody>{labelled}</tbody></table>'
 
 
+def aligned(found):
+    """A column of numbers stands at the right, too, if some of its cells are empty or say that there is none."""
+    rows = [re.split(r"(?=<t[hd]\b)", row) for row in re.findall(r"<tr\b.*?</tr>", found[0], re.S)]
+    for k in range(2, len(rows[0])):
+        said = [html.unescape(re.sub(r"<[^>]+>", "", row[k])).strip() for row in rows[1:]]
+        if any(map(NUMBER.match, said)) and all(t in ("", "-", "–", "none") or NUMBER.match(t) for t in said):
+            for row in rows:
+                row[k] = re.sub(r"<(td|th scope=\"col\")(?= data-label|>)", r'<\1 class="num"', row[k], count=1)
+    head, *body = map("".join, rows)
+    return f"{found[1]}<thead>{head}</thead><tbody>{''.join(body)}</tbody>"
+
+
 UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
 KEPT = re.compile(r"<(pre|script|style|svg)\b.*?</\1>|<(?:span|div) class=\"math.*?</(?:span|div)>|<[^>]+>|\\\(.*?\\\)", re.S)
-TIGHT = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
+TIGHT = re.compile(r'([(\[“]?<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
                    r'((?:[.,;:!?)\]’”]|[-–‑](?=\w)\w+)*(?:\u00a0<a class="cx-qed".*?</a>)?)')
+FIGURES = re.compile(r'(<td(?: class="num")? data-label="[^"]*">)([-−+]?\d[\d.,]*\s?%?(?:, [\d.]+\s?%)?)(?=</td>)')
+NOTHING, SIGN, SHARE = re.compile(r"^[-−+](?=0(?:\.0+)?(?:\s?%)?$)"), re.compile("^-"), re.compile(r"\s?%")
 
 
 def bind(body):
-    """Numbers keep their units, formulas the signs after them, on one line."""
+    """Numbers keep their units, formulas the signs around them, on one line; a number of a table has a sign of its own."""
+    body = FIGURES.sub(lambda m: m[1] + SIGN.sub("−", NOTHING.sub("", SHARE.sub("\u00a0%", m[2]))), body)
     out, at = [], 0
     for kept in KEPT.finditer(body):
         out += UNIT.sub("\u00a0", body[at:kept.start()]), kept[0]
         at = kept.end()
     out.append(UNIT.sub("\u00a0", body[at:]))
-    return TIGHT.sub(lambda m: f'<span class="cx-nb">{m[1]}{m[2]}</span>' if m[2] else m[1], "".join(out))
+    return TIGHT.sub(lambda m: f'<span class="cx-nb">{m[1]}{m[2]}</span>' if m[2] or m[1][0] != "<" else m[1], "".join(out))
 
 
 def without_mathjax(context, body):
@@ -532,6 +548,7 @@ def page(app, name, template, context, doctree):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         if layers.in_acts(cells):
             body = letters.explain(body, cells)
+    body = re.sub(r'(<div class="cx-table[^>]*><table>(?:<caption>.*?</caption>)?)<thead>.*?</tbody>', aligned, body, flags=re.S)
     context["body"] = bind(body)
 
 
