@@ -222,3 +222,17 @@ def test_a_number_keeps_its_unit_and_a_formula_its_full_stop():
     body = pages.bind(f"<p>3 GB/s, 4 %, 5 ranks, 6 seconds, {formula}.\u00a0{mark} \\(7 s\\)</p><pre>8 GB</pre>")
     assert body == (f"<p>3\u00a0GB/s, 4\u00a0%, 5 ranks, 6 seconds, <span class=\"cx-nb\">{formula}.\u00a0{mark}</span> \\(7 s\\)</p>"
                     "<pre>8 GB</pre>")
+    assert pages.bind(f"<p>alone ({formula} of them)</p>") == f'<p>alone <span class="cx-nb">({formula}</span> of them)</p>'
+
+
+def test_numbers_of_tables_are_written_one_way():
+    rows = [["a", "96.1%", "-0.85", "-1 or so"], ["b", "8 %", "-0.000", "3"]]
+    body = pages.bind(capacity.table(["case", "share", "change", "words"], rows)._repr_html_())
+    assert re.findall(r"<td[^>]*>(.*?)</td>", body) == ["96.1\u00a0%", "−0.85", "-1 or so", "8\u00a0%", "0.000", "3"]
+
+
+def test_a_column_of_numbers_with_gaps_stands_at_the_right():
+    rows = [["a", "1.5", "-", "good"], ["b", "", "–", "3"], ["c", "none", "", "4"]]
+    body = capacity.table(["case", "some", "nothing", "words"], rows, title="T")._repr_html_()
+    right = re.compile(r'class="num"[^>]*>([^<]*)<')
+    assert not right.findall(body) and right.findall(pages.aligned(body)) == ["some", "1.5", "", "none"]

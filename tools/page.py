@@ -490,16 +490,20 @@ def stack(found):
     return f'<table class="table cx-stack"><thead>{"".join(head)}</thead><tbody>{labelled}</tbody></table>'
 
 
-def aligned(found):
+TABLE = re.compile(r'(<div class="cx-table[^>]*><table>(?:<caption>.*?</caption>)?)<thead>(.*?)</thead><tbody>(.*?)</tbody>', re.S)
+
+
+def aligned(body):
     """A column of numbers stands at the right, too, if some of its cells are empty or say that there is none."""
-    rows = [re.split(r"(?=<t[hd]\b)", row) for row in re.findall(r"<tr\b.*?</tr>", found[0], re.S)]
-    for k in range(2, len(rows[0])):
-        said = [html.unescape(re.sub(r"<[^>]+>", "", row[k])).strip() for row in rows[1:]]
-        if any(map(NUMBER.match, said)) and all(t in ("", "-", "–", "none") or NUMBER.match(t) for t in said):
-            for row in rows:
-                row[k] = re.sub(r"<(td|th scope=\"col\")(?= data-label|>)", r'<\1 class="num"', row[k], count=1)
-    head, *body = map("".join, rows)
-    return f"{found[1]}<thead>{head}</thead><tbody>{''.join(body)}</tbody>"
+    def table(found):
+        head, *rows = [re.split(r"(?=<t[hd]\b)", row) for row in re.findall(r"<tr\b.*?</tr>", found[2] + found[3], re.S)]
+        for k in range(2, len(head)):
+            said = [html.unescape(re.sub(r"<[^>]+>", "", row[k])).strip() for row in rows]
+            if any(map(NUMBER.match, said)) and all(t in ("", "-", "–", "none") or NUMBER.match(t) for t in said):
+                for row in (head, *rows):
+                    row[k] = re.sub(r'<(td|th scope="col")(?= data-label|>)', r'<\1 class="num"', row[k], count=1)
+        return f"{found[1]}<thead>{''.join(head)}</thead><tbody>{''.join(map(''.join, rows))}</tbody>"
+    return TABLE.sub(table, body)
 
 
 UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
@@ -548,8 +552,7 @@ def page(app, name, template, context, doctree):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         if layers.in_acts(cells):
             body = letters.explain(body, cells)
-    body = re.sub(r'(<div class="cx-table[^>]*><table>(?:<caption>.*?</caption>)?)<thead>.*?</tbody>', aligned, body, flags=re.S)
-    context["body"] = bind(body)
+    context["body"] = bind(aligned(body))
 
 
 def pictures(app, config):
