@@ -223,3 +223,4 @@ def test_a_number_keeps_its_unit_and_a_formula_its_full_stop():
     assert body == (f"<p>3\u00a0GB/s, 4\u00a0%, 5 ranks, 6 seconds, <span class=\"cx-nb\">{formula}.\u00a0{mark}</span> \\(7 s\\)</p>"
                     "<pre>8 GB</pre>")
     assert pages.bind("<li>A question? 5 min ··</li>") == "<li>A question? 5\u00a0min\u00a0··</li>"
+    assert pages.bind(f"<p>alone ({formula} of them)</p>") == f'<p>alone <span class="cx-nb">({formula}</span> of them)</p>'

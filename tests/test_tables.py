@@ -154,9 +154,10 @@ def test_a_row_that_does_not_fit_a_phone_keeps_each_number_with_its_head(page):
 
 def test_a_column_of_numbers_stands_right_though_one_is_missing():
     t = table(["", "missing", "multiple", "word", "none"],
-              [["a", "-3%", "2.5 ×", "1", "-"], ["b", None, "–", "one", "–"], ["c", "12.5 %", "17 ×", "2", ""]])
+              [["a", "-3%", "2.5 ×", "1", "-"], ["b", None, "none", "one", "–"], ["c", "12.5 %", "17 ×", "2", ""]])
     assert t.right == [False, True, True, False, False]
     assert t.text[0] == ["a", "−3 %", "2.5 ×", "1", "–"]
+    assert table(["of", "off", "shares"], [["a", "-0.00", "9.6%, -3.1%"]]).text == [["a", "0.00", "9.6 %, −3.1 %"]]
     assert table(["knob", "default"], [["`--x -1`", "-1: all"]]).text == [["`--x -1`", "-1: all"]]      # no number
 
 

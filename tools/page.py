@@ -491,18 +491,18 @@ def stack(found):
 
 UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))|(?<= min) (?=·)")
 KEPT = re.compile(r"<(pre|script|style|svg)\b.*?</\1>|<(?:span|div) class=\"math.*?</(?:span|div)>|<[^>]+>|\\\(.*?\\\)", re.S)
-TIGHT = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
+TIGHT = re.compile(r'([(\[“]?<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
                    r'((?:[.,;:!?)\]’”]|[-–‑](?=\w)\w+)*(?:\u00a0<a class="cx-qed".*?</a>)?)')
 
 
 def bind(body):
-    """Numbers keep their units, formulas the signs after them, on one line."""
+    """Numbers keep their units, formulas the signs around them, on one line."""
     out, at = [], 0
     for kept in KEPT.finditer(body):
         out += UNIT.sub("\u00a0", body[at:kept.start()]), kept[0]
         at = kept.end()
     out.append(UNIT.sub("\u00a0", body[at:]))
-    return TIGHT.sub(lambda m: f'<span class="cx-nb">{m[1]}{m[2]}</span>' if m[2] else m[1], "".join(out))
+    return TIGHT.sub(lambda m: f'<span class="cx-nb">{m[1]}{m[2]}</span>' if m[2] or m[1][0] != "<" else m[1], "".join(out))
 
 
 def without_mathjax(context, body):
@@ -527,7 +527,8 @@ def page(app, name, template, context, doctree):
     body = re.sub(r"<th\b[^>]*>(?:<p></p>)?\s*</th>", "<td></td>", exercises(app, name, cards(app, name, body)))     # heads nothing
     if name == "appendices/formulas":                            # the letters of a card are typeset when it opens, by formulas.js
         body = re.sub(r'<details class="cx-card".*?</details>',
-                      lambda card: card[0].replace('<span class="math notranslate nohighlight">', '<span class="cx-tex">'), body, flags=re.S)
+                      lambda card: card[0].replace('<span class="math notranslate nohighlight">', '<span class="cx-tex">'),
+                      body, flags=re.S)
     if name not in ("appendices/formulas", "appendices/quick-reference"):                              # these have cards of their own
         body = re.sub(r'<table class="table">.*?</table>', stack, body, flags=re.S)
     path = Path(app.env.doc2path(name))

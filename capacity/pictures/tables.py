@@ -52,10 +52,12 @@ def _cell(v):
 
 
 def _printed(text):
-    """A cell with the signs of print: -3% is −3 %, and a lone - is a dash."""
+    """A cell with the signs of print: -3% is −3 %, -0.00 is 0.00, and a lone - is a dash."""
     if text == "-":
         return NO
-    return re.sub(r"(?<=\d)%", " %", text.replace("-", "−")) if NUMBER.match(text) else text
+    if not all(map(NUMBER.match, text.split(", "))):
+        return text
+    return re.sub(r"(?<=\d)%", " %", re.sub(r"^-(?=0(\.0+)?( ?%)?$)", "", text).replace("-", "−"))
 
 
 def _names(of):
@@ -94,7 +96,7 @@ class Table:
         self.text = [[_printed(_formatted(v, f, h)) for v, f, h in zip(r, how, self.head)] for r in rows]
         numbers = [[isinstance(v, (int, float)) and not isinstance(v, bool) or NUMBER.match(t) and (k or t[0].isdigit())
                     for k, (v, t) in enumerate(zip(*row))] for row in zip(rows, self.text)]
-        self.right = [any(n[k] for n in numbers) and all(n[k] or k and t[k] in ("", NO) for n, t in zip(numbers, self.text))
+        self.right = [any(n[k] for n in numbers) and all(n[k] or k and t[k] in ("", NO, "none") for n, t in zip(numbers, self.text))
                       for k in range(len(self.head))]
 
     def _room(self):

@@ -133,13 +133,13 @@ def _downwards(s, W):
     copy = s.array(mid - w/2, 1 + 2*(h + gap), w, h, "copy")
     s.text(term.x - 10, term.cy + 5, "terms", "end", bold=True, size=LEAST)
     s.text(copy.x - 10, copy.cy + 5, "copies", "end", bold=True, size=LEAST)
-    s.text(rows.x, rows.y - 8, "by rows", "start", bold=True, size=LEAST)
-    s.text(cols.right, cols.y - 8, "by columns", "end", bold=True, size=LEAST)
+    s.text(rows.x, rows.y - 14, "by rows", "start", bold=True, size=LEAST)
+    s.text(cols.right, cols.y - 14, "by columns", "end", bold=True, size=LEAST)
     for box, edge, side in ((rows, rows.right + 7, -1), (cols, cols.x - 7, 1)):
         head = "left" if side < 0 else "right"
         _way(s, mid + 14*side, term.bottom + 10, edge, box.y + 9, head)
         _way(s, edge, box.bottom - 9, mid + 14*side, copy.y - 7, "down")
-    _called(s, mid, term.bottom + 64, ["reduce-scatter", "wn each"])
+    _called(s, mid, term.bottom + 76, ["reduce-scatter", "wn each"])
     _way(s, rows.right + 7, rows.cy, cols.x - 7, cols.cy, "right", both=True)
     _called(s, mid, rows.cy + 17, ["all-to-all, wn/q"])
     _called(s, mid, rows.cy + 43, ["all-gather", "wn each"])
