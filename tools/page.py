@@ -489,14 +489,15 @@ def stack(found):
     return f'<table class="table cx-stack"><thead>{"".join(head)}</thead><tbody>{labelled}</tbody></table>'
 
 
-UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))")
+UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))"
+                  r"|(?<=×) (?=\d)|(?<=\d) (?=× \d)|(?<=\d min) (?=·)")
 KEPT = re.compile(r"<(pre|script|style|svg)\b.*?</\1>|<(?:span|div) class=\"math.*?</(?:span|div)>|<[^>]+>|\\\(.*?\\\)", re.S)
 TIGHT = re.compile(r'(<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
                    r'((?:[.,;:!?)\]’”]|[-–‑](?=\w)\w+)*(?:\u00a0<a class="cx-qed".*?</a>)?)')
 
 
 def bind(body):
-    """Numbers keep their units, formulas the signs after them, on one line."""
+    """Numbers keep their units and factors, an exercise its dots, formulas the signs after them, on one line."""
     out, at = [], 0
     for kept in KEPT.finditer(body):
         out += UNIT.sub("\u00a0", body[at:kept.start()]), kept[0]
