@@ -71,7 +71,8 @@ def description(name, doctree):
     bold = next((b.astext() for b in doctree.findall(nodes.strong) if b.astext().endswith("?")), None)
     first = next((p.astext() for p in doctree.findall(nodes.paragraph) if len(p.astext()) > 40), "")
     called = [m[1] for t in doctree.findall(nodes.title) if (m := re.match(r"\d+[a-z]?\.\d+ (.+)", t.astext()))]
-    text = " ".join((" · ".join(called) if name.startswith(("exercises/", "solutions/")) else bold or first).split())
+    folder = name.partition("/")[0]
+    text = f"{folder.capitalize()}: {' · '.join(called)}" if folder in ("exercises", "solutions") else " ".join((bold or first).split())
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
