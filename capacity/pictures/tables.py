@@ -11,7 +11,8 @@ from ..units import show
 
 YES, NO = "✓", "–"
 MATHS = re.compile(r"\$(?=\S)((?:[^$]*?\S)?)\$(?!\d)")          # "$2 M, not $3 M" is money
-NUMBER = re.compile(r"[-−+±≈<>≤≥$]{0,2}\s?[\d.,×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+(\s?[%\w/µ·²³]{0,8})?$")
+NUMBER = re.compile(r"[-−+±≈<>≤≥$×]{0,2}\s?[\d.,×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+(\s?[%\w/µ·²³×]{0,8})?$")
+GAPS = "", "-", "–"                     # what stands in a column of numbers where there is none
 PHONE, COLUMN = 40, 84                  # characters of a table that a phone, and the column of text, hold
 
 
@@ -85,9 +86,14 @@ class Table:
                                  "finite numbers from 0")
         how = [(format or {}).get(h) for h in self.head]
         self.text = [[_formatted(v, f, h) for v, f, h in zip(r, how, self.head)] for r in rows]
-        self.right = [all(isinstance(r[k], (int, float)) and not isinstance(r[k], bool) or
-                          (k and r[k] is None) or NUMBER.match(t[k]) and (k or t[k][0].isdigit())
-                          for r, t in zip(rows, self.text)) for k in range(len(self.head))]
+        self.right = [self._numbers(k, [r[k] for r in rows]) for k in range(len(self.head))]
+
+    def _numbers(self, k, given):
+        """Whether a column is set to the right: numbers, and gaps between them."""
+        said = [r[k] for r in self.text]
+        return set(said) - set(GAPS) != set() and all(
+            isinstance(v, (int, float)) and not isinstance(v, bool) or k and t in GAPS or
+            NUMBER.match(t) and (k or t[0].isdigit()) for v, t in zip(given, said))
 
     def _room(self):
         """Characters that the table needs where every text has been broken as far as it breaks."""
