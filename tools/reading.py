@@ -183,15 +183,15 @@ def paths():
 def places(W):
     """The box of each chapter: a row for each part; on a phone two where a part has more than four."""
     narrow = W < 400
-    left, most, tall, gap, side = (0, 4, 38, 28, 2) if narrow else (48, 7, 40, 34, 3)
-    step, y, found = (W - left)/most, 24 if narrow else 4, {}
+    left, most, tall, gap, side = (0, 4, 34, 22, 2) if narrow else (48, 7, 40, 34, 3)
+    step, y, found = (W - left)/most, 20 if narrow else 4, {}
     for part in PARTS.values():
         rows = -(-len(part)//most)
         for k in range(rows):
             row = part[-(-len(part)*k//rows):-(-len(part)*(k + 1)//rows)]
             for i, c in enumerate(row):
                 found[c] = (left + step*(i + (most - len(row))/2) + side, y, step - 2*side, tall)
-            y += tall + (gap if k == rows - 1 else 8)
+            y += tall + (gap if k == rows - 1 else 6)
     return found
 
 
@@ -222,8 +222,8 @@ def chart(W, box=lambda chapter, shapes: shapes):
             begin = len(s.shapes)
             s.rect(x, y, w, tall, "paper", "", radius=4)
             s.rect(x, y, w, tall, COLORS[part], COLORS[part], opacity=.14, radius=4)
-            s.text(x + w/2, y + 17, c, bold=True, math=False)
-            s.text(x + w/2, y + tall - 7, SHORT[c], size=13, math=False)
+            s.text(x + w/2, y + tall*0.43, c, bold=True, math=False)
+            s.text(x + w/2, y + tall - (5 if s.narrow else 7), SHORT[c], size=13, math=False)
             s.shapes[begin:] = box(c, s.shapes[begin:])
     return s
 
