@@ -183,7 +183,7 @@ def paths():
 def places(W):
     """The box of each chapter: a row for each part; on a phone two where a part has more than four."""
     narrow = W < 400
-    left, most, tall, gap, side = (0, 4, 34, 22, 2) if narrow else (48, 7, 40, 34, 3)
+    left, most, tall, gap, side = (0, 4, 34, 20, 2) if narrow else (48, 7, 40, 34, 3)
     step, y, found = (W - left)/most, 20 if narrow else 4, {}
     for part in PARTS.values():
         rows = -(-len(part)//most)
