@@ -196,7 +196,7 @@ It gives you the formulas, the machines and models, the planner and the command 
 [ten questions](questions.md) show what to ask.
 
 ```bash
-pip install {site}{wheel}{"" if site else "     # in the folder where you saved it"}
+{"" if site else "# in the folder where you saved it" + chr(10)}pip install {site}{wheel}
 ```
 
 Only one chapter? The arrow at its top gives you the notebook. Its second cell installs the package where it is missing, \

@@ -37,7 +37,7 @@ BESIDE = 215                            # pixels of a phone beside the label of 
 ASKED = "how many GPUs do I need", "how many devices", "how long does training take"         # of the planner, by those who search
 # Where the button of the code stands, by what the cell shows: in its box, or beside what has none.
 BUTTON = {"boxed": "cx-explore|cx-stepper|cx-gantt|cx-duty|cx-scenes|cx-ask|cx-decide|cx-quiz", "wide": "cx-gantt",
-          "beside": "cx-table|cx-named|cx-recall|formula-card|text_latex|cx-answer"}
+          "beside": "cx-table|cx-named|cx-recall|formula-card|text_latex|cx-answer|printed"}
 GLOSSARY = Path(__file__).parent/"appendices/glossary.toml"
 
 
@@ -73,6 +73,7 @@ def annotate(notebook):
         kept = cell["metadata"].get("tags", [])
         shown = [o.get("data", {}) for o in cell["outputs"]]
         made = "".join("".join(data.get("text/html", "")) or "text_latex"*("text/latex" in data) for data in shown)
+        made = made or "printed"*any(o["output_type"] == "stream" for o in cell["outputs"])
         placed = [place for place, names in BUTTON.items() if re.search(rf"\b({names})\b", made)]
         cell["metadata"]["tags"] = [*kept, read.layer, *([read.kind] if read.kind else []), *(placed if read.layer == "workshop" else [])]
         cell["metadata"]["book"] = {"index": i, **read._asdict()}
@@ -489,14 +490,15 @@ def stack(found):
     return f'<table class="table cx-stack"><thead>{"".join(head)}</thead><tbody>{labelled}</tbody></table>'
 
 
-UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))|(?<= min) (?=·)")
+UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|[kMGTPEµmn]?i?(?:B|FLOP|s|W|J|Hz)(?:/s)?|min|h)(?![\w/]))"
+                  r"|(?<=×) (?=\d)|(?<=\d) (?=× \d)|(?<=\d min) (?=·)")
 KEPT = re.compile(r"<(pre|script|style|svg)\b.*?</\1>|<(?:span|div) class=\"math.*?</(?:span|div)>|<[^>]+>|\\\(.*?\\\)", re.S)
 TIGHT = re.compile(r'([(\[“]?<span class="math notranslate nohighlight"[^>]*>[^<]*</span>)'
                    r'((?:[.,;:!?)\]’”]|[-–‑](?=\w)\w+)*(?:\u00a0<a class="cx-qed".*?</a>)?)')
 
 
 def bind(body):
-    """Numbers keep their units, formulas the signs around them, on one line."""
+    """Numbers keep their units and factors, an exercise its dots, formulas the signs around them, on one line."""
     out, at = [], 0
     for kept in KEPT.finditer(body):
         out += UNIT.sub("\u00a0", body[at:kept.start()]), kept[0]

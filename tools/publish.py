@@ -1,7 +1,7 @@
 """What a page says of itself to those who link to it, what a reader takes away, and what an address turns on.
 
-A Sphinx extension.  Every page gets a description: the question that it opens with, or its first sentence.  The site
-carries the package as a wheel, and a notebook that is downloaded begins by installing it where it is missing.  With
+A Sphinx extension.  Every page gets a description: the question that it opens with, what its exercises are called, or its first
+sentence.  The site carries the package as a wheel, and a notebook that is downloaded begins by installing it where it is missing.  With
 
     sphinx: {config: {book_repository: https://github.com/OWNER/NAME}}
 
@@ -66,11 +66,13 @@ def colab(app, name, template, context, doctree):
                 button["url"] = button["url"].replace("/blob/main/", f"/blob/{BRANCH}/")
 
 
-def description(doctree):
-    """The bold question of a chapter; of another page the beginning of its first paragraph."""
+def description(name, doctree):
+    """The bold question of a chapter; what exercises are called; of another page the beginning of its first paragraph."""
     bold = next((b.astext() for b in doctree.findall(nodes.strong) if b.astext().endswith("?")), None)
     first = next((p.astext() for p in doctree.findall(nodes.paragraph) if len(p.astext()) > 40), "")
-    text = " ".join((bold or first).split())
+    called = [m[1] for t in doctree.findall(nodes.title) if (m := re.match(r"\d+[a-z]?\.\d+ (.+)", t.astext()))]
+    folder = name.partition("/")[0]
+    text = f"{folder.capitalize()}: {' · '.join(called)}" if folder in ("exercises", "solutions") else " ".join((bold or first).split())
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
@@ -83,7 +85,7 @@ def picture_of(name):
 def describe(app, name, template, context, doctree):
     if doctree is None:
         return
-    about = {"description": description(doctree)}
+    about = {"description": description(name, doctree)}
     tags = [f'<meta name="description" content="{html.escape(about["description"])}" />']
     shared = {"title": f"{html.unescape(re.sub('<.*?>', '', context['title']))} · {app.config.html_title}", "type": "article", **about}
     if app.config.html_baseurl:

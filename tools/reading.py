@@ -36,11 +36,11 @@ PARTS = {"I": ["1", "2", "3", "3a", "4", "5", "6"], "II": ["7", "8", "9", "10"],
          "IV": ["14", "15", "16", "17", "18"], "V": ["19", "20", "21", "22"], "VI": ["23", "24", "25", "26", "27"],
          "VII": ["28", "29", "30", "31", "31a", "31b"], "VIII": ["32", "33", "34", "35", "36", "36a", "37"]}
 SHORT = {"1": "scale", "2": "roofline", "3": "hierarchy", "3a": "data", "4": "α-β", "5": "economics", "6": "estimates",
-         "7": "loss surface", "8": "Chinchilla", "9": "transitions", "10": "batch size", "11": "primitives",
+         "7": "loss", "8": "Chinchilla", "9": "transitions", "10": "batch size", "11": "primitives",
          "12": "ring, tree", "13": "cost", "13a": "topology", "14": "data", "15": "tensor", "16": "pipeline",
          "17": "context", "18": "experts", "19": "memory", "20": "ZeRO", "21": "recompute", "22": "offload",
-         "23": "mesh", "24": "3D", "25": "4D, 5D", "26": "failures", "27": "search", "28": "compression",
-         "29": "local SGD", "30": "precision", "31": "overlap", "31a": "architecture", "31b": "inference",
+         "23": "mesh", "24": "3D", "25": "4D, 5D", "26": "failures", "27": "search", "28": "compress",
+         "29": "local SGD", "30": "precision", "31": "overlap", "31a": "attention", "31b": "inference",
          "32": "profiling", "33": "protocol", "34": "Llama 3", "35": "DeepSeek", "36": "Mixtral", "36a": "RL",
          "37": "conclusion"}
 COLORS = dict(zip(PARTS, ["compute", "limit", "network", "compute", "memory", "network", "limit", "measured"]))
@@ -181,15 +181,17 @@ def paths():
 
 
 def places(W):
-    """The box of each chapter: a row for each part."""
-    narrow, left = W < 400, 48
-    tall, gap = (26, 26) if narrow else (40, 34)
-    found = {}
-    for k, row in enumerate(PARTS.values()):
-        step = (W - left)/7
-        for i, c in enumerate(row):
-            x = left + step*(i + (7 - len(row))/2)
-            found[c] = (x + 3, 4 + k*(tall + gap), step - 6, tall)
+    """The box of each chapter: a row for each part; on a phone two where a part has more than four."""
+    narrow = W < 400
+    left, most, tall, gap, side = (0, 4, 34, 20, 2) if narrow else (48, 7, 40, 34, 3)
+    step, y, found = (W - left)/most, 20 if narrow else 4, {}
+    for part in PARTS.values():
+        rows = -(-len(part)//most)
+        for k in range(rows):
+            row = part[-(-len(part)*k//rows):-(-len(part)*(k + 1)//rows)]
+            for i, c in enumerate(row):
+                found[c] = (left + step*(i + (most - len(row))/2) + side, y, step - 2*side, tall)
+            y += tall + (gap if k == rows - 1 else 6)
     return found
 
 
@@ -213,15 +215,15 @@ def chart(W, box=lambda chapter, shapes: shapes):
             s.line(d, weight=1.2, opacity=.4, bottom=low)
     for part, row in PARTS.items():
         y, tall = at[row[0]][1], at[row[0]][3]
-        s.text(44, y + tall/2 + 5, part, "end", bold=True, size=13, math=False)
+        x, y, anchor = (2, y - 7, "start") if s.narrow else (44, y + tall/2 + 5, "end")
+        s.text(x, y, part, anchor, bold=True, size=13, math=False)
         for c in row:
             x, y, w, tall = at[c]
             begin = len(s.shapes)
             s.rect(x, y, w, tall, "paper", "", radius=4)
             s.rect(x, y, w, tall, COLORS[part], COLORS[part], opacity=.14, radius=4)
-            s.text(x + w/2, y + (17 if not s.narrow else tall/2 + 5), c, bold=True, math=False)
-            if not s.narrow:
-                s.text(x + w/2, y + 33, SHORT[c], size=13, math=False)
+            s.text(x + w/2, y + tall*0.43, c, bold=True, math=False)
+            s.text(x + w/2, y + tall - (5 if s.narrow else 7), SHORT[c], size=13, math=False)
             s.shapes[begin:] = box(c, s.shapes[begin:])
     return s
 

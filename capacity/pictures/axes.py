@@ -107,11 +107,15 @@ def widest(values, unit):
     return max((width(show(v, unit)) for v in values), default=0)
 
 
-def thin(axis, n, pixels):
-    """As many ticks, at most n, as fit side by side."""
+def thin(axis, n, pixels, beyond):
+    """As many ticks, at most n, as fit side by side; the picture ends `beyond` pixels right of the axis, and so does its last text."""
+    X = scaler(axis, axis["lo"], axis["hi"], 0, pixels)
     while n > 2:
         out = ticks(axis, n)
-        if (len(out) - 1)*(widest(out, axis["unit"]) + 14) <= pixels:
+        half = [width(show(v, axis["unit"]))/2 for v in out]
+        last = min(X(out[-1]), pixels + beyond - half[-1])
+        if (len(out) - 1)*(2*max(half) + 14) <= pixels and (
+                len(out) < 2 or last - X(out[-2]) >= half[-1] + half[-2] + 6):
             return out
         n -= 1
     return ticks(axis, 2)

@@ -38,7 +38,7 @@ def lines(S, D, W):
     ys = ticks({**y, "lo": lo, "hi": hi}, n)
     x0, x1 = widest(ys, y["unit"]) + 8, W - (room if beside else 10)
     X, Y = scaler(x, x["lo"], x["hi"], x0, x1), scaler(y, lo, hi, y1, y0)
-    xs = thin(x, 7 if wide else 5, x1 - x0)
+    xs = thin(x, 7 if wide else 5, x1 - x0, W - x1)
     out = [*head, Text(0, top + 13, y["label"], opacity=.8)]
     out += grid(X, Y, x0, x1, y0, y1, xs, ys, x["unit"], y["unit"], W)
     out.append(Text((x0 + x1)/2, y1 + 37, x["label"], "middle", opacity=.8))
@@ -128,7 +128,7 @@ def bars(S, D, W):
     lo, hi = S.get("rest") or span([*totals, *([D["limit"]] if limit else [])], y, 6)
     x1 = W - (S.get("room") or widest(totals, unit))*1.1 - 12
     X = scaler(y, lo, hi, x0, x1)
-    xs = thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0)
+    xs = thin({**y, "lo": lo, "hi": hi}, 6, x1 - x0, W - x1)
     out = [*head, *grid(X, None, x0, x1, y0 - 4, y1, xs, [], unit, "", W)]
     out.append(Text((x0 + x1)/2, y1 + 37, y["label"], "middle", opacity=.8))
     inside, above, line = [], [], X(D["limit"]) if limit else math.nan

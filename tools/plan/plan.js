@@ -314,7 +314,7 @@ function drawLaunch() {
   const can = R.can[name], b = can && can.best;
   if (!(name in R.can)) { R.can[name] = null; send(run + "." + name, R.job, name); }
   $("cannot").innerHTML = `<span class="bad">${esc(d.name)} cannot run this layout.</span> ${why.map(esc).join(" ")} ` + (!can ? "Looking for the best that it can …"
-    : b ? `The best that it can: <button type="button" class="plain" data-pick="${idOf(b)}">${split(b)}, ${rest(b)}</button>, ${shown(b.time, R.job)}, ${pct(b.time / R.found.best.time - 1)} more than the best.` : "Of the layouts that fit, it can run none.");
+    : b ? `The best that it can run takes ${shown(b.time, R.job)}, ${pct(b.time / R.found.best.time - 1)} more than the best: <button type="button" class="plain" data-pick="${idOf(b)}">${split(b)}, ${rest(b)}</button>` : "Of the layouts that fit, it can run none.");
 }
 function shell(l) {
   const option = k => `--${k.replaceAll("_", "-")} ${k === "sequence_parallel" ? l[k] ? "yes" : "no" : l[k]}`;

@@ -136,10 +136,12 @@ addEventListener("DOMContentLoaded", () => {
     return [...out, line(`M${fixed(x0)} ${fixed(y1)}H${fixed(x1)}`, .55)];
   }
   const widest = (values, unit) => most(values.map((v) => width(show(v, unit))), 0);
-  function thin(axis, n, pixels) {
+  function thin(axis, n, pixels, beyond) {
+    const X = scaler(axis, axis.lo, axis.hi, 0, pixels);
     for (; n > 2; n--) {
-      const out = ticks(axis, n);
-      if ((out.length - 1)*(widest(out, axis.unit) + 14) <= pixels) return out;
+      const out = ticks(axis, n), half = out.map((v) => width(show(v, axis.unit))/2), k = out.length - 1;
+      const last = Math.min(X(out[k]), pixels + beyond - half[k]);
+      if (k*(2*most(half, 0) + 14) <= pixels && (k < 1 || last - X(out[k - 1]) >= half[k] + half[k - 1] + 6)) return out;
     }
     return ticks(axis, 2);
   }
@@ -153,7 +155,7 @@ addEventListener("DOMContentLoaded", () => {
     const [lo, hi] = S.rest || span([...D.curves.flat(), ...D.points.map((p) => p[1])], y, n);
     const ys = ticks({ ...y, lo, hi }, n), x0 = widest(ys, y.unit) + 8, x1 = W - (beside ? room : 10);
     const X = scaler(x, x.lo, x.hi, x0, x1), Y = scaler(y, lo, hi, y1, y0);
-    const out = [...head, text(0, top + 13, y.label, "start", SOFT), ...grid(X, Y, x0, x1, y0, y1, thin(x, wide ? 7 : 5, x1 - x0), ys, x.unit, y.unit, W),
+    const out = [...head, text(0, top + 13, y.label, "start", SOFT), ...grid(X, Y, x0, x1, y0, y1, thin(x, wide ? 7 : 5, x1 - x0, W - x1), ys, x.unit, y.unit, W),
       text((x0 + x1)/2, y1 + 37, x.label, "middle", SOFT)];
 
     const px = D.xs.map(X), inside = [], marks = [], says = [], gone = [];
@@ -231,7 +233,7 @@ addEventListener("DOMContentLoaded", () => {
     const step = beside ? 44 : 62, y1 = y0 + step*names.length + (beside ? 0 : 4);
     const [lo, hi] = S.rest || span([...totals, ...(limit ? [D.limit] : [])], y, 6);
     const x1 = W - (S.room || widest(totals, unit))*1.1 - 12, X = scaler(y, lo, hi, x0, x1);
-    const out = [...head, ...grid(X, null, x0, x1, y0 - 4, y1, thin({ ...y, lo, hi }, 6, x1 - x0), [], unit, "", W),
+    const out = [...head, ...grid(X, null, x0, x1, y0 - 4, y1, thin({ ...y, lo, hi }, 6, x1 - x0, W - x1), [], unit, "", W),
       text((x0 + x1)/2, y1 + 37, y.label, "middle", SOFT)];
     const inside = [], above = [], line = limit ? X(D.limit) : NaN, field = [];
     const rooms = (u, w) => (u + 4 < line && line < w - 4 ? [[u, line - 4], [line + 4, w]] : [[u, w]]);     // of a part, beside the limit
