@@ -22,19 +22,19 @@ from torch.nn.functional import gelu, scaled_dot_product_attention, silu
 # f and g
 class Enter(torch.autograd.Function):          # Megatron's f
     @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)                    # copies go in
+    def forward(ctx, copies):
+        return copies.view_as(copies)
     @staticmethod
-    def backward(ctx, dx):
-        return total(dx)                       # terms come back
+    def backward(ctx, terms):
+        return total(terms)
 
 class Leave(torch.autograd.Function):          # Megatron's g
     @staticmethod
-    def forward(ctx, y):
-        return total(y)                        # terms go out
+    def forward(ctx, terms):
+        return total(terms)
     @staticmethod
-    def backward(ctx, dy):
-        return dy                              # copies come back
+    def backward(ctx, copies):
+        return copies
 
 def total(x):
     x = x.clone()
@@ -73,7 +73,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """A transformer block, with torchtitan's names."""
+    """A transformer block, with the names of Llama's published code."""
 
     def __init__(self, width, head, kv, inner):
         super().__init__()

@@ -122,7 +122,7 @@ def bill(s, y, forward, backward, best, most):
     k = (s.W - 78)/most
     for v in range(0, most + 1, 2):
         s.line(f"M{1 + k*v:.1f} {y + 26}v4", opacity=.4, weight=1)
-        if v % 4 == 0 and k*abs(v - best) > 48 + 8*(v == 0):
+        if v % 4 == 0 and k*abs(v - best) > 64 - 8*(v == 0):
             s.text(1 + k*v, y + 45, str(v), "start" if v == 0 else "middle", soft=True, size=SMALL)
     s.rect(1, y, k*forward, 24, "network", "paper", radius=3, opacity=.6)
     s.rect(1 + k*forward, y, k*backward, 24, "network", "paper", radius=3, opacity=.3)
@@ -278,32 +278,25 @@ def grid(W, t, nodes=4, size=8, layers=80):
                 s.sheet(left + 8 + step*r + (step - side)/2, y + 43, side, side, None if n else r)
                 if not n:
                     s.text(left + 8 + step*(r + .5), y + 61, str(r), bold=True, size=SMALL, halo=True)
-    s.words(0, s.low + 8, W, "A box is a stage. Its four GPUs share each of its layers.", soft=True, size=SMALL)
+    s.words(0, s.low + 8, W, "A box is a stage.", soft=True, size=SMALL)
     return s
 
 
-def nodes(W, inside, outside, n=2, size=8):
-    """Two nodes: eight GPUs on NVLink each, and a network card for each GPU."""
+def in_flight(W, stages=4):
+    """What each stage starts before the first gradient reaches it; a backward pass takes two forward passes' time."""
     s = Sketch(W)
-    slim = narrow(s)
-    w = W - 2 if slim else (W - 28)/2
-    side, step = (25, 37) if slim else (26, (w - 26)/size)
-    for k in range(n):
-        x, y = (1, k*142) if slim else (1 + k*(w + 26), 0)
-        s.rect(x, y + 1, w, 116, line_opacity=.35, radius=10)
-        s.text(x + 14, y + 20, f"node {k}", "start", soft=True, size=SMALL)
-        s.rect(x + 13, y + 30, w - 26, 13, "compute", "compute", opacity=.25, radius=6)
-        s.text(x + w - 14, y + 20, f"NVLink, {inside} a GPU", "end", color="compute", bold=True, size=SMALL)
-        for r in range(size):
-            gx = x + 13 + step*r + (step - side)/2
-            s.line(f"M{gx + side/2:.1f} {y + 43}v11", "compute", 2.5)
-            s.rect(gx, y + 54, side, side, "other", "other", opacity=.08, line_opacity=.6, radius=4)
-            s.text(gx + side/2, y + 72, str(k*size + r), bold=True, size=SMALL)
-            s.line(f"M{gx + side/2:.1f} {y + 54 + side}v10", "network", 1)
-            s.rect(gx + side/2 - 6, y + 90, 12, 8, "network", "", radius=2)
-            s.line(f"M{gx + side/2:.1f} {y + 98}v27", "network", 1)
-        s.rect(x, y + 124, w + (0 if slim or k else 27), 4, "network", "", opacity=.8, radius=2)
-    s.text(0, s.low + 18, f"network: a card of {outside} for each GPU", "start", color="network", bold=True, size=SMALL)
+    left, h = (62, 24) if narrow(s) else (70, 26)
+    unit = (W - left - 2)/(3*stages)
+    for k in range(stages):
+        y = 1 + k*(h + 6)
+        s.text(0, y + h/2 + 4.6, f"stage {k}", "start", soft=True, size=SMALL)
+        s.line(f"M{left} {y + h + 2:.1f}H{W - 1}", opacity=.18, weight=1)
+        for j in range(stages - k):
+            q = s.rect(left + (k + j)*unit, y, unit - 1.5, h, "compute", "", opacity=.85, radius=3)
+            s.text(q.cx, q.cy + 4.7, str(j), bold=True, size=SMALL, color="on:compute")
+        q = s.rect(left + (stages + 2*(stages - 1 - k))*unit, y, 2*unit - 1.5, h, "limit", "", opacity=.85, radius=3)
+        s.text(q.cx, q.cy + 4.7, "0", bold=True, size=SMALL, color="on:limit")
+    s.legend(s.low + 8, [("forward", "compute", .85), ("backward, twice as long", "limit", .85)])
     return s
 
 
