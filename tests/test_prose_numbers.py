@@ -19,6 +19,7 @@ NOTEBOOKS = sorted(p for d in ("chapters", "solutions", "exercises", "appendices
 SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 DROP = [
     r"```.*?```", r"`[^`]*`",                                # code
+    r"\[\d+[a-z]?\]\(\d\d[^)]*\.ipynb\)",               # numbers of chapters, linked
     r"\{\w+\}`[^`]*`", r"\]\([^)]*\)", r"https?://\S+",     # citations and targets of links
     r"^#+ .*$",                                             # headings are titles
     r"\*\*\d+a?\.\d+\*\*", r"\*\(\d+ minutes, \w+\)\*", r"\d+ min ·+",
