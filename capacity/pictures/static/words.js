@@ -231,10 +231,9 @@ addEventListener("DOMContentLoaded", () => {
     const before = kept(name);
     slider.value = before === null ? 500 : Math.round(1000*place(S, before));
     say(before);
-    slider.addEventListener("input", () => {
-      const v = guessed(S, slider.value/1000);
-      say(v);
-      store.set("guess:" + name, v);
+    slider.addEventListener("input", () => say(guessed(S, slider.value/1000)));
+    slider.addEventListener("change", () => {              // let go: a finger on its way has not guessed
+      store.set("guess:" + name, guessed(S, slider.value/1000));
       tell(name);
     });
     told.addEventListener("click", () => { store.set("told:" + name, "1"); tell(name); });
