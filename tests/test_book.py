@@ -107,6 +107,16 @@ FAINT = """least => {
     const ground = e => {
         if (!grounds.has(e)) grounds.set(e, over(rgba(getComputedStyle(e).backgroundColor), ground(e.parentElement)));
         return grounds.get(e); };
+    // A word of a picture may stand on a bar: the rectangles below its middle, one over the other.
+    const barred = (e, back) => {
+        const { left, right, top, bottom } = e.getBoundingClientRect(), [x, y] = [(left + right)/2, (top + bottom)/2];
+        for (const r of e.ownerSVGElement.querySelectorAll('rect')) {
+            const b = r.getBoundingClientRect(), s = getComputedStyle(r), on = s.fill.startsWith('rgb') || s.fill.startsWith('color(');
+            if (!on || !(r.compareDocumentPosition(e) & 4) || b.left > x || b.right < x || b.top > y || b.bottom < y) continue;
+            const [red, green, blue, a] = rgba(s.fill);
+            back = over([red, green, blue, a*s.fillOpacity*s.opacity], back);
+        }
+        return back; };
     const unread = 'script, style, mjx-assistive-mml, .headerlink, .visually-hidden, [aria-hidden=true]:not(mjx-container *)';
     const walk = document.createTreeWalker(document.querySelector('.bd-main'), NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT,
         n => n.nodeType === 3 ? (n.data.trim() ? 1 : 2) : n.matches(unread) ? 2 : 3);     // accept, reject with all in it, skip
@@ -118,9 +128,10 @@ FAINT = """least => {
         if (!e.checkVisibility({checkVisibilityCSS: true, checkOpacity: true})) continue;
         if (e.getBoundingClientRect().width < 2) continue;
         const back = ground(e), front = over(rgba(e instanceof SVGElement ? s.fill : s.color), back);
-        const [a, b] = [light(front), light(back)];
-        const ratio = (Math.max(a, b) + .05)/(Math.min(a, b) + .05);
+        const against = back => { const [a, b] = [light(front), light(back)]; return (Math.max(a, b) + .05)/(Math.min(a, b) + .05); };
         const need = parseFloat(s.fontSize) >= 24 ? Math.min(3, least) : least;
+        let ratio = against(back);
+        if (ratio < need && e instanceof SVGElement) ratio = against(barred(e, back));
         if (ratio < need) bad[e.tagName + '.' + (e.className.baseVal ?? e.className)] =
             ratio.toFixed(2) + ' ' + walk.currentNode.textContent.trim().slice(0, 40);
     }

@@ -231,7 +231,7 @@ def test_a_step_shows_itself_and_exports():
     page = s._repr_html_()
     assert page.count("<table>") == 2 and s.footprint._repr_html_() in page and f"{s.mfu:.1%} of peak" in page
     assert page.index("matmul") < page.index("update") and "all_to_all" not in page, "greatest first, nothing that is not there"
-    shares = [float(x) for x in re.findall(r">([\d.]+)%</td>", page)]
+    shares = [float(x) for x in re.findall(r">([\d.]+) %</td>", page)]
     assert shares.count(100) == 2 and sum(shares) == pytest.approx(400, abs=1)
     many = estimate(LLAMA, MACHINE, replace(LAYOUT, recompute=np.array([0, 1])), 8192)
     assert many._repr_html_() is None and many.footprint._repr_html_() is None

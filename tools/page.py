@@ -117,7 +117,7 @@ def under_title(cells, statements, minutes):
     made = ["".join(o.get("data", {}).get("text/html", "")) for c in cells if c["cell_type"] == "code" for o in c["outputs"]]
     text = " ".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
     card = next((m[1] for m in (re.search(r'class="cx-decide[^"]*" id="([\w-]+)"', one) for one in made) if m), None)
-    section = re.search(r"(?:^| )\((decide-[\w-]+)\)=$", text, re.M)          # what it asks for is explained before the card
+    section = re.search(r"(?:^| )\((decide[\w-]*)\)=$", text, re.M)          # what it asks for is explained before the card
     way = section[1] if section else card
     lines = [f"About {minutes} minutes." + (f' <span class="cx-screen">Ten minutes? <a href="#{way}">Go to the decision</a>.</span>'
                                             if card and "Ten minutes?" not in text else "")]

@@ -292,11 +292,11 @@ def in_flight(W, stages=4):
         s.text(0, y + h/2 + 4.6, f"stage {k}", "start", soft=True, size=SMALL)
         s.line(f"M{left} {y + h + 2:.1f}H{W - 1}", opacity=.18, weight=1)
         for j in range(stages - k):
-            q = s.rect(left + (k + j)*unit, y, unit - 1.5, h, "compute", "", opacity=.85, radius=3)
+            q = s.rect(left + (k + j)*unit, y, unit - 1.5, h, "compute", "", radius=3)
             s.text(q.cx, q.cy + 4.7, str(j), bold=True, size=SMALL, color="on:compute")
-        q = s.rect(left + (stages + 2*(stages - 1 - k))*unit, y, 2*unit - 1.5, h, "limit", "", opacity=.85, radius=3)
+        q = s.rect(left + (stages + 2*(stages - 1 - k))*unit, y, 2*unit - 1.5, h, "limit", "", opacity=.6, radius=3)
         s.text(q.cx, q.cy + 4.7, "0", bold=True, size=SMALL, color="on:limit")
-    s.legend(s.low + 8, [("forward", "compute", .85), ("backward, twice as long", "limit", .85)])
+    s.legend(s.low + 8, [("forward", "compute", 1), ("backward, twice as long", "limit", .6)])
     return s
 
 
