@@ -149,6 +149,8 @@ def move(page, name, key, times=1):
 def test_a_guess_is_remembered_told_and_placed(page):
     page.reload()
     assert "You have not guessed" in page.locator(".cx-answer > p").inner_text() and page.evaluate("told") == []
+    page.locator("#ask-ranks").dispatch_event("input")                  # as long as a finger drags it
+    assert page.evaluate("told") == [] and page.evaluate("localStorage['book:guess:ranks']") is None
     move(page, "ranks", "End")
     assert page.evaluate("told") == ["ranks"] and page.evaluate("localStorage['book:guess:ranks']") == "512"
     said = page.locator(".cx-answer > p").inner_text()
