@@ -19,6 +19,10 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: FIRST.get(item.path.name, len(LONG) + (item.path.suffix != ".ipynb")))
 
 
+def pytest_collection_finish():
+    warm.settle()
+
+
 def pytest_runtest_logreport(report):
     TOOK[report.nodeid.split("::")[0]] += report.duration
 
