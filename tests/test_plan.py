@@ -314,6 +314,8 @@ def test_a_keyboard_keeps_its_place(page):
     page.click("#cx-answer [data-pick]")
     assert page.evaluate("document.activeElement.id") == "cx-answer" and "layout=" not in page.url
     page.focus("#cx-sizes tr:not(.on) [data-devices]")
+    page.evaluate("const { price } = document.getElementById('cx-job').elements; price.value = '3'; price.dispatchEvent(new Event('input', { bubbles: true }))")
+    assert "cost" in page.inner_text("#cx-sizes") and page.evaluate("document.activeElement.matches('#cx-sizes tr:not(.on) [data-devices]')")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.name") == "devices"
 

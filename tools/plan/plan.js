@@ -275,15 +275,21 @@ function drawMap() {
   $("map").innerHTML = `<table class="map"><thead><tr><td></td>${pps.map(x => `<th scope="col">pp ${x}</th>`).join("")}</tr></thead><tbody>${tps.map(t => `<tr><th scope="row">tp ${t}</th>${pps.map(x => cell(t, x)).join("")}</tr>`).join("")}</tbody></table>`;
   $("why").textContent = "Times the best. Hatched: not legal; in orange: does not fit. Point at a cell, or press it, to learn more.";
 }
+/* Answers arrive one by one: a button under the cursor is drawn anew and keeps it. */
+function redraw(el, html) {
+  const held = el.contains(document.activeElement) && document.activeElement.dataset.devices;
+  el.innerHTML = html;
+  if (held) el.querySelector(`[data-devices="${held}"]`)?.focus({ preventScroll: true });
+}
 function drawSizes() {
   if (!R || !R.found) return;
   const more = sizes.find(x => x.found && x.found.best);
-  if (!R.found.best && more && $("more")) $("more").innerHTML = `It works on <button type="button" class="plain" data-devices="${more.n}">${count(more.n)} devices</button>: ${split(more.found.best)}, ${shown(more.found.best.time, more.job)}.`;
+  if (!R.found.best && more && $("more")) redraw($("more"), `It works on <button type="button" class="plain" data-devices="${more.n}">${count(more.n)} devices</button>: ${split(more.found.best)}, ${shown(more.found.best.time, more.job)}.`);
   if (!R.found.best) return;
   const price = num(S.price);
-  $("sizes").innerHTML = `<table><thead><tr><th>devices</th><th>run</th><th>${price > 0 ? "cost" : "device-hours"}</th><th>best layout</th></tr></thead><tbody>${sizes.map(({ n, job, found }) => {
+  redraw($("sizes"), `<table><thead><tr><th>devices</th><th>run</th><th>${price > 0 ? "cost" : "device-hours"}</th><th>best layout</th></tr></thead><tbody>${sizes.map(({ n, job, found }) => {
     const b = found && found.best, hours = b && whole(b.time, job) * n / 3600;
-    return `<tr class="${n === R.job.q.devices ? "on" : ""}"><td><button type="button" class="plain" data-devices="${n}">${count(n)}</button></td><td>${!found ? "…" : b ? shown(b.time, job) : "–"}</td><td>${b ? price > 0 ? money(hours * price) : short(hours) : ""}</td><td>${b ? split(b) : found ? "nothing fits" : ""}</td></tr>`; }).join("")}</tbody></table>`;
+    return `<tr class="${n === R.job.q.devices ? "on" : ""}"><td><button type="button" class="plain" data-devices="${n}">${count(n)}</button></td><td>${!found ? "…" : b ? shown(b.time, job) : "–"}</td><td>${b ? price > 0 ? money(hours * price) : short(hours) : ""}</td><td>${b ? split(b) : found ? "nothing fits" : ""}</td></tr>`; }).join("")}</tbody></table>`);
   fade();
 }
 function drawOwn(l) {
