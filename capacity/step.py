@@ -373,7 +373,7 @@ def price(job, rate):
         routing = sparse*exposed_time(rate.routing, alone)
         tensor_layers = q.layers - sparse/2                 # experts are whole on a rank: no gather around them
     pointwise = streams/rate.memory
-    tensor = q.tensor*tensor_layers*(8 + 4*again + q.sequence*minimum(tp - 1, 1))*gather(2*y*q.hidden, tp, 1, ring)
+    tensor = q.tensor*tensor_layers*(8 + 4*again + q.sequence)*gather(2*y*q.hidden, tp, 1, ring)
     context = q.layers*(3 + q.again)*gather(4*y*q.cp*q.head_kv/minimum(tp, q.kv_heads), q.cp, tp, beta1)
     layers = matmul + scores + experts + pointwise + tensor + context + exchange + routing
     head = (1 + q.further)*(3/(3 + again)*product(y, q.hidden, q.vocab/tp, peak=rate.wide, operand=2)
