@@ -69,6 +69,32 @@ def test_outputs_are_readable_and_small(path):
             assert all(len(s) <= 100 for s in text.splitlines()), f"a printed line is too long:\n{text}"
 
 
+RAW = re.compile(r"""^\s*[(\[{]|\b(np\.\w+|array)\(|[\[{]['"\d(\[{-]|\('""", re.M)
+
+
+def raw(output):
+    """Whether an output is text alone, in which Python wrote a tuple, a list, a dict or an array."""
+    data = output.get("data", {})
+    return set(data) <= {"text/plain"} and bool(RAW.search(output.get("text", "") or data.get("text/plain", "")))
+
+
+@each_notebook
+def test_results_have_names(path):
+    """Not (8, 456.6, 57.1): capacity.named and capacity.table say what each number is."""
+    bad = [c.source for c in cells(path, "code") if any(map(raw, c.outputs))]
+    assert not bad, "\n\n".join(bad)
+
+
+@pytest.mark.parametrize("text, found", [
+    ("(8, 456.6, 57.1)", True), ("[36.5, 50.5]", True), ("{1: 56.5, 2: 38.9}", True), ("array([[2., 2.]])", True),
+    ("[0.36 0.56] 0.92", True), ("np.float64(0.125)", True), ("batches [4, 8]", True), ("2.08 ('inside', 1.0)", True),
+    ("one\n[8]", True), ("", False), ("112 ms", False), ("-0.025 nats (of 2)", False), ("state, GB = 456.6\nranks = 8", False)])
+def test_the_test_sees_what_python_wrote(text, found):
+    assert raw(nbformat.v4.new_output("stream", text=text)) == found
+    assert raw(nbformat.v4.new_output("execute_result", data={"text/plain": text})) == found
+    assert not raw(nbformat.v4.new_output("execute_result", data={"text/plain": text, "text/html": "<dl></dl>"}))
+
+
 @each_notebook
 def test_cell_does_not_end_in_a_semicolon(path):
     """A value hidden so is not hidden when the tests run the cell: write plt.show() or `_ =`."""
