@@ -191,8 +191,8 @@ def test_a_role_may_come_as_css(css, name):
     ([("rank1", .34), ("rank2", .34)], "on:pale"), ([("compute", 1), ("paper", 1)], "other"), ([], "other")])
 def test_words_take_the_color_that_is_read_on_what_lies_below_them(bars, color):
     s = Sketch(100)
-    for role, opacity in bars:
-        s.rect(10, 10, 80, 20, role, opacity=opacity)
+    for fill, opacity in bars:
+        s.rect(10, 10, 80, 20, fill, opacity=opacity)
     s.text(50, 24, "on it")
     s.text(50, 50, "below it")
     s.text(50, 24, "with a halo", halo=True)
