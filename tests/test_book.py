@@ -107,17 +107,23 @@ FAINT = """least => {
     const ground = e => {
         if (!grounds.has(e)) grounds.set(e, over(rgba(getComputedStyle(e).backgroundColor), ground(e.parentElement)));
         return grounds.get(e); };
-    // A word of a picture may stand on a bar: the rectangles below its middle, one over the other.
+    // A word of a picture may stand on bars: what is filled below its middle (beside an edge that runs there), one over the other; a halo keeps the page's colour.
+    const pictures = new Map();
+    const bars = svg => {
+        if (!pictures.has(svg)) pictures.set(svg, [...svg.querySelectorAll('rect, path')].map(r => [r, getComputedStyle(r), r.getBoundingClientRect()])
+            .filter(([r, s]) => s.fill.startsWith('rgb') || s.fill.startsWith('color(')));
+        return pictures.get(svg); };
     const barred = (e, back) => {
-        const { left, right, top, bottom } = e.getBoundingClientRect(), [x, y] = [(left + right)/2, (top + bottom)/2];
-        for (const r of e.ownerSVGElement.querySelectorAll('rect')) {
-            const b = r.getBoundingClientRect(), s = getComputedStyle(r), on = s.fill.startsWith('rgb') || s.fill.startsWith('color(');
-            if (!on || !(r.compareDocumentPosition(e) & 4) || b.left > x || b.right < x || b.top > y || b.bottom < y) continue;
+        const { left, right, top, bottom } = e.getBoundingClientRect(), [x, y] = [(left + right)/2 + .25, (top + bottom)/2];
+        if (getComputedStyle(e).paintOrder.startsWith('stroke')) return back;
+        for (const [r, s, b] of bars(e.ownerSVGElement)) {
+            if (!(r.compareDocumentPosition(e) & 4) || b.left > x || b.right < x || b.top > y || b.bottom < y) continue;
+            if (!r.isPointInFill(new DOMPoint(x, y).matrixTransform(r.getScreenCTM().inverse()))) continue;
             const [red, green, blue, a] = rgba(s.fill);
             back = over([red, green, blue, a*s.fillOpacity*s.opacity], back);
         }
         return back; };
-    const unread = 'script, style, mjx-assistive-mml, .headerlink, .visually-hidden, [aria-hidden=true]:not(mjx-container *)';
+    const unread = 'script, style, mjx-assistive-mml, .headerlink, .visually-hidden, [aria-hidden=true]:not(mjx-container *, svg *)';
     const walk = document.createTreeWalker(document.querySelector('.bd-main'), NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT,
         n => n.nodeType === 3 ? (n.data.trim() ? 1 : 2) : n.matches(unread) ? 2 : 3);     // accept, reject with all in it, skip
     while (walk.nextNode()) {
@@ -127,12 +133,11 @@ FAINT = """least => {
         const s = getComputedStyle(e);
         if (!e.checkVisibility({checkVisibilityCSS: true, checkOpacity: true})) continue;
         if (e.getBoundingClientRect().width < 2) continue;
-        const back = ground(e), front = over(rgba(e instanceof SVGElement ? s.fill : s.color), back);
-        const against = back => { const [a, b] = [light(front), light(back)]; return (Math.max(a, b) + .05)/(Math.min(a, b) + .05); };
-        const need = parseFloat(s.fontSize) >= 24 ? Math.min(3, least) : least;
-        let ratio = against(back);
-        if (ratio < need && e instanceof SVGElement) ratio = against(barred(e, back));
-        if (ratio < need) bad[e.tagName + '.' + (e.className.baseVal ?? e.className)] =
+        const drawn = e.ownerSVGElement, back = drawn ? barred(e, ground(e)) : ground(e);
+        const [red, green, blue, a] = rgba(drawn ? s.fill : s.color);
+        const [darker, lighter] = [light(over([red, green, blue, drawn ? a*s.fillOpacity : a], back)), light(back)].sort((a, b) => a - b);
+        const need = parseFloat(s.fontSize) >= 24 ? Math.min(3, least) : least, ratio = (lighter + .05)/(darker + .05);
+        if (ratio < need) bad[[e.closest('[id]')?.id, e.tagName, e.className.baseVal ?? e.className].join(' ')] =
             ratio.toFixed(2) + ' ' + walk.currentNode.textContent.trim().slice(0, 40);
     }
     return bad;

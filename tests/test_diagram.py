@@ -141,7 +141,7 @@ def test_words_are_large_enough(make, W):
 def test_colors_are_roles(make, W):
     for x in make(W).shapes:
         for color in {t for t in (getattr(x, "fill", ""), getattr(x, "line", ""), getattr(x, "color", "")) if t}:
-            assert color.removeprefix("on:") in {*COLORS, "other", "paper"}
+            assert color.removeprefix("on:") in {*COLORS, "other", "paper"} or color == "on:pale"
     assert set(re.findall(r"#\w+", make(W).svg("alt"))) <= {*COLORS.values(), "#fff", "#111"}
 
 
@@ -184,6 +184,20 @@ def test_textures(r, pattern):
                                        ("var(--cx-compute,#0072B2)", "compute")])
 def test_a_role_may_come_as_css(css, name):
     assert role(css) == name
+
+
+@pytest.mark.parametrize("bars, color", [
+    ([("compute", 1)], "on:compute"), ([("compute", .85)], "on:limit"), ([("limit", .55)], "on:pale"), ([("limit", .3)], "other"),
+    ([("rank1", .34), ("rank2", .34)], "on:pale"), ([("compute", 1), ("paper", 1)], "other"), ([], "other")])
+def test_words_take_the_color_that_is_read_on_what_lies_below_them(bars, color):
+    s = Sketch(100)
+    for fill, opacity in bars:
+        s.rect(10, 10, 80, 20, fill, opacity=opacity)
+    s.text(50, 24, "on it")
+    s.text(50, 50, "below it")
+    s.text(50, 24, "with a halo", halo=True)
+    s.text(50, 24, "with a colour", color="memory")
+    assert [t.color for t in texts(s)] == [color, "other", "other", "memory"]
 
 
 def test_unknown_colors_and_ways_are_refused():

@@ -17,7 +17,7 @@ from figures import alike, opened
 
 TYPE = pathlib.Path(matplotlib.get_data_path())/"fonts/ttf"
 ROLES = [*COLORS, "other", "paper"]
-ROLES += ["on:" + role for role in ROLES]
+ROLES += ["on:" + role for role in (*ROLES, "pale")]
 
 
 def gallery(role):
@@ -68,7 +68,7 @@ def test_paper_takes_every_shape_in_every_role(role):
     assert data.startswith(b"\x89PNG") and data == paper.png(gallery(role), 100, 100)
 
 
-@pytest.mark.parametrize("bad", ["pink", "rank4", "on:", "on:pink", "on:on:compute", "Compute", "#000"])
+@pytest.mark.parametrize("bad", ["pink", "rank4", "pale", "on:", "on:pink", "on:on:compute", "Compute", "#000"])
 def test_a_role_without_a_colour_is_refused(bad):
     for shape in Rect(0, 0, 1, 1, bad), Rect(0, 0, 1, 1, line=bad), Path("M0 0h1", bad), Text(0, 0, "x", color=bad), Group([Text(0, 0, "x", color=bad)]):
         with pytest.raises(ValueError, match=f"role '{bad}'; allowed: compute, .*rank3, other, paper"):

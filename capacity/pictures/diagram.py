@@ -28,7 +28,7 @@ from typing import NamedTuple
 from ..units import show
 from . import axes
 from . import svg as draw
-from .shapes import COLORS, Path, Rect, Text, width
+from .shapes import COLORS, Path, Rect, Text, width, words_on
 
 WIDE, NARROW = 680, 336          # of a figure; one with switches has a frame
 FRAMED = 36
@@ -48,7 +48,7 @@ def role(color):
     found = re.fullmatch(r"var\(--cx-([\w-]+),.*\)", color or "")
     name = css.get(color) if color in css else found[1].replace("on-", "on:") if found else color
     name = re.sub(r"^r(?=\d$)", "rank", name)
-    if name.removeprefix("on:") not in ROLES:
+    if name.removeprefix("on:") not in ROLES and name != "on:pale":
         raise ValueError(f"color {color!r}; allowed: {', '.join(sorted(ROLES - {''}))}, on:COLOR, none")
     return name
 
@@ -118,13 +118,26 @@ class Sketch:
     # ---- words
     def text(self, x, y, text, anchor="middle", *, color=None, soft=False, bold=False, size=SIZE, halo=False,
              fill=None, math=None, spoken=True):
-        """One line.  A letter of a formula is set in italics; math=True or False decides otherwise."""
+        """One line.  A letter of a formula is set in italics; math=True or False decides otherwise.
+
+        Words without a colour of their own take the one that can be read on the rectangles drawn before, or a halo.
+        """
         color = role(fill or color) or "other"
         italic = bool(NAME.fullmatch(text)) if math is None else math
         t = Text(round(x, 1), round(y, 1), text, anchor, color, .78 if soft and color == "other" else 1,
                  max(size, LEAST), bold, italic, halo, spoken and not fill)
+        if color == "other" and not halo:
+            t = t._replace(color=self._under(extent(t)))
         self._put(t, y + 4)
         return extent(t)
+
+    def _under(self, b):
+        """The role of words in the box b, by what has been filled under its middle."""
+        fill, cover = "other", 0
+        for r in self.shapes:
+            if isinstance(r, Rect) and r.fill and r.x < b.cx < r.x + r.w and r.y < b.cy < r.y + r.h:
+                fill, cover = (r.fill, 1 - (1 - cover)*(1 - r.opacity)) if r.fill != "paper" else ("other", 0)
+        return words_on(fill, cover)
 
     def words(self, x, y, w, text, *, line=18, **style):
         """Words in as many lines as they need to stay inside w pixels; returns their Box."""
@@ -696,8 +709,7 @@ class Sketch:
                 q = self.rect(place(start), at, max(place(stop) - place(start) - 1, 1), h, color, "", opacity=.85,
                               radius=3)
                 if text and q.w > room(text, LEAST, True) + 3:
-                    self.text(q.cx, q.cy + 4.7, text, bold=True, size=LEAST, color=f"on:{color}", math=False,
-                              spoken=False)
+                    self.text(q.cx, q.cy + 4.7, text, bold=True, size=LEAST, math=False, spoken=False)
             at += h + 7
         if covered:
             busy, cover = (sorted((a, b) for a, b, *_ in lanes[name]) for name in covered)

@@ -25,7 +25,7 @@ def ink(role):
     """The colour of what is filled or drawn in a role.  ValueError for a role without a colour."""
     name = role_of(role)
     if role != name:
-        return "#ffffff" if name in ("compute", "rank0", "other") else "#111111"
+        return {"compute": "#ffffff", "rank0": "#ffffff", "other": "#ffffff", "pale": "#000000"}.get(name, "#111111")
     return {"other": "#000000", "paper": "#ffffff"}.get(role) or COLORS[role]
 
 

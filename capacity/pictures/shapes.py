@@ -6,7 +6,8 @@ never scaled: a picture is made anew for each width.
 
 Roles: compute network memory measured limit idle (the book's colours), rank0 rank1 rank2 rank3 (devices), other (the
 page's text), paper (its background); "" is none.  Words in a role's colour are drawn towards the page's own, so that
-they can be read; on:ROLE is the colour of words that stand on a filled ROLE.  Any other role is refused.
+they can be read; on:ROLE is the colour of words that stand on a filled ROLE, on:pale of words on any role that lets
+the page through, see `words_on`.  Any other role is refused.
 """
 import textwrap
 from typing import NamedTuple
@@ -70,9 +71,16 @@ class Group(NamedTuple):
 def role_of(role):
     """ROLE for ROLE and for on:ROLE.  ValueError naming one that has no colour."""
     name = role.removeprefix("on:")
-    if name not in (*COLORS, "other", "paper"):
-        raise ValueError(f"role {role!r}; allowed: {', '.join(COLORS)}, other, paper, and on: before each")
+    if name not in (*COLORS, "other", "paper") and role != "on:pale":
+        raise ValueError(f"role {role!r}; allowed: {', '.join(COLORS)}, other, paper, and on: before each or pale")
     return name
+
+
+def words_on(role, cover):
+    """The role of words on a filled role that covers this part of the page below it."""
+    if cover <= .42:
+        return "other"
+    return "on:pale" if cover < .7 else f"on:{role}" if cover > .9 else "on:limit"
 
 
 def width(text, size=FONT):

@@ -31,7 +31,7 @@ def pen(role):
 def on(role):
     """The colour for text that stands on a filled role."""
     return {"compute": "var(--cx-on-compute,#fff)", "rank0": "var(--cx-on-compute,#fff)", "other": PAPER,
-            "paper": "currentColor"}.get(role, "#111")
+            "paper": "currentColor", "pale": "var(--cx-on-pale,currentColor)"}.get(role, "#111")
 
 
 # ---- shapes as text ----------------------------------------------------------------------------
@@ -120,5 +120,5 @@ LAB = """<style>
 .cx-lab :is(th, td) { padding: .1em 1em .1em 0; text-align: left; }
 [data-jp-theme-light="false"] .cx-lab { --cx-compute: #5CB3F2; --cx-network: #FF8A47;
   --cx-memory: #35C79B; --cx-measured: #EBA3CB; --cx-limit: #F2BD3E; --cx-idle: #A8A8A8;
-  --cx-on-compute: #111; --cx-r0: #5CB3F2; --cx-r1: #35C79B; --cx-r2: #F2BD3E; --cx-r3: #EBA3CB; }
+  --cx-on-compute: #111; --cx-on-pale: #fff; --cx-r0: #5CB3F2; --cx-r1: #35C79B; --cx-r2: #F2BD3E; --cx-r3: #EBA3CB; }
 </style>"""                     # of a figure in JupyterLab

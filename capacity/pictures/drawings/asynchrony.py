@@ -90,8 +90,7 @@ def tiling(W, log, until):
             s.rect(left + u.start*wide + 1, y, (stop - u.start)*wide - 2, h, "compute" if not hit else "measured", "",
                    opacity=.75 if hit or u is marked else .3, radius=2)
             if (stop - u.start)*wide > 22 and u.stop < until:
-                s.text(left + (u.start + stop)/2*wide, y + h/2 + 5, str(u.staleness), size=LEAST,
-                       color="on:measured" if hit else None)
+                s.text(left + (u.start + stop)/2*wide, y + h/2 + 5, str(u.staleness), size=LEAST)
     for i in workers:
         s.text(0, top + i*step + h/2 + 4.5, str(i) if s.narrow else f"worker {i}", "start", soft=True, size=LEAST, math=False)
     x = left + marked.stop*wide

@@ -46,7 +46,7 @@ def levels(W, places):
         inset = 0 if s.narrow else 26*k
         tall = 66 if s.narrow else 46
         s.rect(inset, y, W - inset, tall, roles[k], roles[k], opacity=.12, radius=8)
-        s.text(inset + 12, y + 19, name, "start", bold=True, color=roles[k])
+        s.text(inset + 12, y + 19, name, "start", bold=True)
         s.text(W - 12, y + 19, pause, "end", soft=True, size=SMALL)
         s.text(inset + 12, y + 38, keeps, "start", size=SMALL)
         if s.narrow:

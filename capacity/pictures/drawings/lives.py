@@ -69,7 +69,8 @@ def timeline(W, living, phases, *, capacity=0, device="", unit=1e9, word="GB", o
     s.line(f"M{x:.1f} {y - 16}V{y - 3}", "other", 2)
     s.head(x, y - 2, "down", "other", 4.5)
     s.text(min(max(x, left + 90), right - 60), y - 22, f"{peak}: {total[instant]/unit:.1f} {word}", bold=True, halo=True)
-    says = {kind: f"{kind} {living[kind][instant]/unit:.1f}" for kind in kinds}       # as they stand at the peak
+    here = {kind: living[kind][instant]/unit for kind in kinds}        # as they stand at the peak
+    says = {kind: f"{kind} {n:.1f}" if n >= .05 else f"{kind} < 0.1" for kind, n in here.items()}
     if slim:
         s.legend(top + tall + 34, [(says[kind], COLOR[kind], .82) for kind in reversed(kinds)])
         return s

@@ -47,7 +47,7 @@ def tiers(W, levels, trace=None):
         inset = left*(2 - k)
         h = 30 + 24*(len(lives) if s.narrow else 1)
         s.rect(inset, y, W - 2*inset, h, roles[k], roles[k], opacity=.1, radius=8)
-        s.text(inset + 12, y + 19, name, "start", bold=True, color=roles[k])
+        s.text(inset + 12, y + 19, name, "start", bold=True)
         s.text(W - inset - 12, y + 19, size, "end", soft=True, size=SMALL)
         x = inset + 10
         for n, what in enumerate(lives):

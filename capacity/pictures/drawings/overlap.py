@@ -97,8 +97,7 @@ def waves(W, blocks=132, processors=132, free=112):
             s.rect(x, y, wide, 26, "idle", "", opacity=.18, radius=3)
             q = s.rect(x, y, wide*now/have, 26, ("compute", "memory")[n % 2], "", opacity=.85, radius=3)
             if q.w > 80:
-                s.text(q.cx, q.cy + 4.7, f"{now} blocks", bold=True, size=SMALL, color=f"on:{('compute', 'memory')[n % 2]}",
-                       spoken=False)
+                s.text(q.cx, q.cy + 4.7, f"{now} blocks", bold=True, size=SMALL, spoken=False)
             elif left != blocks:
                 s.text(q.right + 6, q.cy + 4.7, f"{now} blocks", "start", size=SMALL)
             left, x, n = left - now, x + wide + 8, n + 1

@@ -1,6 +1,6 @@
 """Drawings of chapter 16: what waits for what, schedules as charts with their spans, layers dealt to stages."""
 from ..diagram import LEAST, Sketch
-from ..shapes import Path
+from ..shapes import Path, words_on
 
 KINDS = {"F": "compute", "B": "limit", "I": "limit", "W": "measured"}
 NAMES = {"F": "forward", "I": "gradient of the input", "B": "backward", "W": "gradient of the weights"}
@@ -55,7 +55,7 @@ def charts(W, runs, row=17):
                 looks = KINDS[op.kind], .75 if op.stage < len(t.schedule.orders) else .4
                 bars[looks] = bars.get(looks, "") + f"M{x:.1f} {y:.1f}h{max(w - 1, .8):.1f}v{row - 2}h{-max(w - 1, .8):.1f}Z"
                 if shortest > 12:
-                    s.text(x + (w - 1)/2, y + 12, str(op.microbatch), size=LEAST, color=f"on:{KINDS[op.kind]}", math=False, spoken=False)
+                    s.text(x + (w - 1)/2, y + 12, str(op.microbatch), size=LEAST, color=words_on(*looks), math=False, spoken=False)
             y += row
         s.shapes[:0] = [Path(d, color, "", opacity) for (color, opacity), d in bars.items()]
         first, whole = float(t.spans[0]), float(t.makespan)

@@ -128,7 +128,7 @@ def bill(s, y, forward, backward, best, most):
     s.rect(1 + k*forward, y, k*backward, 24, "network", "paper", radius=3, opacity=.3)
     for at, n, word in ((1, forward, "forward"), (1 + k*forward, backward, "backward")):
         text = f"{word} {n:g}" if k*n > 86 else f"{n:g}"
-        s.text(at + k*n/2, y + 17, text, size=SMALL, bold=True, color="other")
+        s.text(at + k*n/2, y + 17, text, size=SMALL, bold=True)
     s.text(1 + k*total + 7, y + 17, count(total), "start", bold=True)
     s.line(f"M{1 + k*best:.1f} {y - 7}v6M{1 + k*best:.1f} {y + 25}v9", "memory", 2.5)
     s.text(1 + k*best, y + 48, f"the least: {best:g}", color="memory", size=SMALL, bold=True)
@@ -293,10 +293,10 @@ def in_flight(W, stages=4):
         s.line(f"M{left} {y + h + 2:.1f}H{W - 1}", opacity=.18, weight=1)
         for j in range(stages - k):
             q = s.rect(left + (k + j)*unit, y, unit - 1.5, h, "compute", "", radius=3)
-            s.text(q.cx, q.cy + 4.7, str(j), bold=True, size=SMALL, color="on:compute")
-        q = s.rect(left + (stages + 2*(stages - 1 - k))*unit, y, 2*unit - 1.5, h, "limit", "", opacity=.6, radius=3)
-        s.text(q.cx, q.cy + 4.7, "0", bold=True, size=SMALL, color="on:limit")
-    s.legend(s.low + 8, [("forward", "compute", 1), ("backward, twice as long", "limit", .6)])
+            s.text(q.cx, q.cy + 4.7, str(j), bold=True, size=SMALL)
+        q = s.rect(left + (stages + 2*(stages - 1 - k))*unit, y, 2*unit - 1.5, h, "limit", "", opacity=.75, radius=3)
+        s.text(q.cx, q.cy + 4.7, "0", bold=True, size=SMALL)
+    s.legend(s.low + 8, [("forward", "compute", 1), ("backward, twice as long", "limit", .75)])
     return s
 
 

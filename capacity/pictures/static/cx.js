@@ -16,7 +16,8 @@ var cx = (() => {
   const COLORS = { compute: "#0072B2", network: "#D55E00", memory: "#009E73", measured: "#CC79A7", limit: "#E69F00", idle: "#999999",
     rank0: "#0072B2", rank1: "#009E73", rank2: "#E69F00", rank3: "#CC79A7" };
   const PAPER = "var(--cx-paper,var(--jp-layout-color0,#fff))", ON = "var(--cx-on-compute,#fff)";
-  const OTHER = { other: "currentColor", paper: PAPER, "on:compute": ON, "on:rank0": ON, "on:other": PAPER, "on:paper": "currentColor" };
+  const OTHER = { other: "currentColor", paper: PAPER, "on:compute": ON, "on:rank0": ON, "on:other": PAPER, "on:paper": "currentColor",
+    "on:pale": "var(--cx-on-pale,currentColor)" };
   const HALO = ` paint-order="stroke" stroke="${PAPER}" stroke-width="4" stroke-linejoin="round"`;
   function ink(role) {
     if (OTHER[role]) return OTHER[role];
