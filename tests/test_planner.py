@@ -157,17 +157,17 @@ def everything(shape, machine, batch, seq_len, limits):
                 lay = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, microbatch=b, schedule=schedule)
                 if lay.check(shape, machine, seq_len) == ():
                     degrees.append((tp, pp, cp, dp, v, b, schedule))
-    for zero, shared, again in itertools.product(*(allowed[k] for k in ("zero", "sequence_parallel", "recompute"))):
-        rows = [(*d, cheap, copies, d[2]*d[3]//copies) for d in degrees
-                for cheap, copies in itertools.product(allowed["cheap_recompute"], allowed["copies"])
+    for zero, shared in itertools.product(allowed["zero"], allowed["sequence_parallel"]):
+        rows = [(*d, again, cheap, copies, d[2]*d[3]//copies) for d in degrees
+                for again, cheap, copies in itertools.product(allowed["recompute"], allowed["cheap_recompute"], allowed["copies"])
                 if not (again and cheap) and d[2]*d[3] % copies == 0
                 and (copies == 1 if zero == 0 else d[2]*d[3] > copies or 0 not in allowed["zero"])
                 and (again == 0 or d[6] == 0)                                                   # weight gradients do not wait
                 and (not shared or (d[0] > 1 or False not in allowed["sequence_parallel"]) and seq_len % (d[0]*d[2]) == 0)]
         for one in (True, False):                                                               # copy, or several
-            if not (some := [r for r in rows if (r[8] == 1) == one]):
+            if not (some := [r for r in rows if (r[9] == 1) == one]):
                 continue
-            tp, pp, cp, dp, v, b, schedule, cheap, copies, shards = map(np.array, zip(*some, strict=True))
+            tp, pp, cp, dp, v, b, schedule, again, cheap, copies, shards = map(np.array, zip(*some, strict=True))
             step = estimate(shape, machine, Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, schedule=schedule, microbatch=b, zero=zero, shards=None if one else shards,
                                                    sequence_parallel=shared, recompute=again, cheap_recompute=cheap), seq_len)
             blast = tp*pp*(cp if zero == 0 else np.lcm(cp, shards))
