@@ -14,7 +14,7 @@ import numpy as np
 
 _KINDS = {}
 NUMBERS = {float, int, bool, Fraction}
-LONG = 60                                       # parts of an expression that is not compared with another
+LONG = 400                                       # parts of an expression that is not compared with another
 
 
 def register(kind, call):
