@@ -4,6 +4,7 @@ Everything else a formula needs (+ - * / ** and comparisons) Python already disp
 from here, never from `math`.  sympy is not imported until somebody else has imported it; other kinds of
 symbols `register`.
 """
+import itertools
 import math
 import sys
 from fractions import Fraction
@@ -12,6 +13,8 @@ import numpy as np
 
 
 _KINDS = {}
+NUMBERS = {float, int, bool, Fraction}
+LONG = 400                                       # parts of an expression that is not compared with another
 
 
 def register(kind, call):
@@ -32,7 +35,10 @@ def is_symbolic(x):
 def _generic(name, doc, scalar, array, symbolic):
     """One name, three meanings: pick by the kind of the arguments."""
     def f(*xs):
-        if all(type(x) in (float, int, bool, Fraction) for x in xs):
+        for x in xs:
+            if type(x) not in NUMBERS:
+                break
+        else:
             return scalar(*xs)
         for x in xs:
             if type(x) in _KINDS:
@@ -52,6 +58,15 @@ def _log2(sympy):
 
 def _piecewise(sympy):
     return lambda condition, x, y: sympy.Piecewise((x, condition), (y, True))
+
+
+def _extreme(name):
+    """Max or Min, which sympy simplifies; of long arguments side by side: which one it is can take seconds or minutes."""
+    def of(sympy):
+        def short(x):
+            return next(itertools.islice(sympy.preorder_traversal(x), LONG, None), None) is None
+        return lambda a, b: getattr(sympy, name)(a, b, evaluate=all(map(short, map(sympy.sympify, (a, b)))))
+    return of
 
 
 def _geometric(x, k):
@@ -76,10 +91,10 @@ exp = _generic("exp", "Exponential.", math.exp, np.exp, lambda s: s.exp)
 sqrt = _generic("sqrt", "Square root.", math.sqrt, np.sqrt, lambda s: s.sqrt)
 ceil = _generic("ceil", "Smallest integer not below x.", math.ceil, np.ceil, lambda s: s.ceiling)
 floor = _generic("floor", "Largest integer not above x.", math.floor, np.floor, lambda s: s.floor)
-maximum = _generic("maximum", "The larger of two.", max, np.maximum, lambda s: s.Max)
+maximum = _generic("maximum", "The larger of two.", max, np.maximum, _extreme("Max"))
 larger = _generic("larger", "`maximum` that leaves two expressions side by side: which one it is can take sympy minutes.",
                    max, np.maximum, lambda s: lambda a, b: s.Max(a, b, evaluate=False))
-minimum = _generic("minimum", "The smaller of two.", min, np.minimum, lambda s: s.Min)
+minimum = _generic("minimum", "The smaller of two.", min, np.minimum, _extreme("Min"))
 where = _generic("where", "x where the condition holds, else y.",
                  lambda condition, x, y: x if condition else y, np.where, _piecewise)
 geometric = _generic("geometric", "The sum 1 + x + ... + x**(k - 1) of k terms, for x from 0; inf where it exceeds all floats.",

@@ -157,9 +157,9 @@ class Layout:
             raise ValueError(f"batch/(dp*microbatch) = {self.microbatches!r}; allowed: whole micro-batches.")
 
     def _is_of_numbers(self, model, cluster):
-        return all(isinstance(x, Real) for x in (
-            self.batch, self.microbatch, self.dp, self.tp, self.pp, self.cp, self.ep, self.chunks,
-            model.layers, model.heads, model.kv_heads, model.ffn, model.vocab, cluster.devices))
+        kinds = {type(x) for x in (self.batch, self.microbatch, self.dp, self.tp, self.pp, self.cp, self.ep, self.chunks,
+                                   model.layers, model.heads, model.kv_heads, model.ffn, model.vocab, cluster.devices)}
+        return kinds == {int} or all(issubclass(kind, Real) for kind in kinds)
 
 
 def _are_known(*values):

@@ -120,7 +120,8 @@ def letters(model, **others):
 
 def broken(q, rules=RULES):
     """The sentences of the rules that q breaks, as a tuple; rules with a letter that q lacks are passed over."""
-    return tuple(rule.sentence(q) for rule in rules if rule.letters <= vars(q).keys() and not rule.holds(q))
+    known = set(vars(q))
+    return tuple([rule.sentence(q) for rule in rules if rule.letters <= known and not rule.holds(q)])
 
 
 def divisors(n):

@@ -148,13 +148,16 @@ def module_mutants(name):
     seats = {id(child): (siblings, k) for node in ast.walk(tree) for field, value in ast.iter_fields(node)
              for siblings, children in [(value, enumerate(value)) if isinstance(value, list) else (vars(node), [(field, value)])]
              for k, child in children}
+    pieces = [ast.unparse(piece) for piece in tree.body]
+    inside = {id(node): at for at, piece in enumerate(tree.body) for node in ast.walk(piece)}
     for place in list(places(tree)):
         if isinstance(place, ast.Return) or isinstance(place, ast.Constant) and type(place.value) not in (int, float):
             continue
         for text, replacement in list(module_changes(place)):
             siblings, k = seats[id(place)]
             siblings[k] = replacement
-            source = ast.unparse(tree)
+            at = inside[id(place)]
+            source = "\n".join([*pieces[:at], ast.unparse(tree.body[at]), *pieces[at + 1:]])
             siblings[k] = place
             yield place.lineno, text, source
 

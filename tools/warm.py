@@ -18,7 +18,11 @@ from importlib.metadata import EntryPoint
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
-LIBRARIES = ["ipykernel.kernelapp", "ipykernel.ipkernel", "matplotlib.pyplot", "sympy", "scipy.optimize", "ipywidgets"]
+LIBRARIES = ["ipykernel.kernelapp", "ipykernel.ipkernel", "matplotlib.pyplot", "sympy", "scipy.optimize", "ipywidgets",
+             # what their first figure, and the first expression that is made simpler, would import
+             "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "PIL.BmpImagePlugin", "PIL.GifImagePlugin",
+             "PIL.JpegImagePlugin", "PIL.PpmImagePlugin", "sympy.assumptions.satask", "sympy.physics.units", "sympy.tensor.tensor",
+             "capacity.pictures.drawings", "capacity.pictures.paper"]
 
 
 @functools.cache

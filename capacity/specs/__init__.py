@@ -116,12 +116,12 @@ def at_least(least, **values):
     a ValueError too: "80 GB" is not a number.
     """
     for name, value in values.items():
-        if type(value) in (int, float) and value >= least:                 # nearly always, and quick
+        if value is None or type(value) in (int, float) and value >= least:                # nearly always, and quick
             continue
         if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" or _is_real(value):
             if not np.all(value >= least):
                 raise ValueError(f"{name} = {value!r}; allowed: at least {least}")
-        elif value is not None and not _is_unknown(value):
+        elif not _is_unknown(value):
             raise ValueError(f"{name} = {value!r}; allowed: numbers, numpy arrays and sympy "
                              "expressions")
 

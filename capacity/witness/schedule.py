@@ -260,7 +260,8 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
     while ready:
         d = ready.popleft()
         waits.pop(d, None)
-        for slot, needed in orders[d][done[d]:]:
+        while done[d] < len(orders[d]):
+            slot, needed = orders[d][done[d]]
             missing = next((w for w in needed if w[1] not in end), None)
             if missing:
                 waits[d] = missing

@@ -42,14 +42,15 @@ def train(size, steps, batch, rate, variances, noise=0.0, samples=None, seed=0):
 
 
 def expected_losses(size, steps, batch, rate, variances, noise=0.0):
-    """The mean of `train` over all seeds, every sample new, without sampling: an array of steps + 1.
+    """The mean of `train` over all seeds, every sample new, without sampling: an array of steps + 1, of rates in a row a column each.
 
     For normal features the mean squared errors of the weights follow a linear recursion, exactly.
     """
     seen = variances[:size]
     hidden = variances[size:].sum() + noise**2
-    squares, losses = np.ones(size), []
+    rate = np.asarray(rate)[..., None]
+    squares, losses = np.ones(rate.shape[:-1] + (size,)), []
     for _ in range(steps):
-        losses.append(seen @ squares + hidden)
-        squares = squares*(1 - 2*rate*seen + (1 + 1/batch)*(rate*seen)**2) + rate**2/batch*seen*losses[-1]
-    return np.array(losses + [seen @ squares + hidden])
+        losses.append(squares @ seen + hidden)
+        squares = squares*(1 - 2*rate*seen + (1 + 1/batch)*(rate*seen)**2) + rate**2/batch*seen*losses[-1][..., None]
+    return np.array(losses + [squares @ seen + hidden])
