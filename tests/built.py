@@ -1,4 +1,4 @@
-"""The built book in Chromium, one page at a time. A context for each page would load all scripts and styles again."""
+"""The built book in Chromium, one page at a time. A tab or a context for each would load and compile all scripts and styles again."""
 import functools
 import gzip
 import os
@@ -21,6 +21,10 @@ TYPESET = """async () => {
     await window.MathJax?.startup?.document?.lazyTypesetAll?.();
 }"""
 RESTS = """() => new Promise(r => requestIdleCallback(() => requestAnimationFrame(() => requestAnimationFrame(r)), { timeout: 1000 }))"""
+# The files of the faces in which no text is set.
+UNSET = """() => { const name = f => f.replaceAll('"', ''), set = new Set([...document.fonts].filter(f => f.status !== 'unloaded').map(f => name(f.family)));
+    return [...document.styleSheets].flatMap(s => [...s.cssRules]).filter(r => r instanceof CSSFontFaceRule && !set.has(name(r.style.fontFamily)))
+        .flatMap(r => r.style.src.match(/[^/]+\\.woff2?/g) ?? []); }"""
 
 
 @contextmanager
@@ -41,25 +45,29 @@ class Book:
         self.html, self.address, self.chromium = html, address, chromium
         self.context = chromium.new_context(viewport=DESK)
         self.context.add_init_script("localStorage.clear(); sessionStorage.clear();")       # each visit is the first
-        self.page = None
-
-    def visit(self, name):
-        """A new tab with this page, all its mathematics typeset, and its `log`; the last tab is closed.
-
-        A new one, for a tab keeps what it has drawn, and asks for the fonts of the page before.
-        """
-        if self.page:
-            self.page.close()
         self.page = self.context.new_page()
         self.page.log = browser.Log(self.page)
+
+    def visit(self, name):
+        """The one tab with this page, all its mathematics typeset, and its `log`.
+
+        A new tab for each would start a third of the work again; so it is emptied, and made a desk's, its mouse in a corner.
+        """
+        self.page.goto(self.address + "_static/favicon.svg")
+        self.page.set_viewport_size(DESK)
+        self.page.emulate_media(media="null")
+        self.page.mouse.move(0, 0)
+        self.page.log.clear()
         self.page.goto(self.address + name, wait_until="load")
         self.page.evaluate(TYPESET)
         self.page.evaluate(RESTS)
         return self.page
 
-    def file(self, url):
-        """The file behind an address of the book."""
-        return self.html/unquote(urlparse(url).path.lstrip("/"))
+    def files(self):
+        """What the page asked for, without the fonts of pages before, which a tab asks its memory for though no text is set in them."""
+        unset = self.page.evaluate(UNSET)
+        paths = {self.html/unquote(urlparse(url).path.lstrip("/")) for url in self.page.log.local if url.startswith("http")}
+        return {path for path in paths if path.name not in unset}
 
 
 @functools.cache

@@ -97,3 +97,6 @@ def test_a_phone_breaks_no_word_of_a_switch_and_no_name_of_a_card(book):
     whole = page.locator(".cx-cards tbody th.num").evaluate_all("all => all.map(e => e.getBoundingClientRect().width > .9*e.parentElement.getBoundingClientRect().width)")
     assert whole and all(whole)
     assert page.locator(".cx-cards thead th:visible").count() == page.locator(".cx-cards thead:visible").count()
+    wide = """document.querySelectorAll('details:not([open])').forEach(d => { d.open = true; }), new Promise(done => setTimeout(() =>
+        done([...document.querySelectorAll('.cx-proof pre')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.tabIndex)), 100))"""
+    assert {*page.evaluate(wide)} == {0}, "unfolded, what scrolls is reached by keys"

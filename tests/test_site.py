@@ -78,7 +78,7 @@ def book():
 def page(request, book):
     """One visit for all the tests of a page."""
     page = book.visit(request.param)
-    page.name, page.file = request.param, book.file
+    page.name, page.files = request.param, book.files
     return page
 
 
@@ -90,9 +90,8 @@ def shift(page):
 
 # --- one visit of a page of each kind
 def test_is_light(page):
-    files = {page.file(url) for url in page.log.local if url.startswith("http")}
     own = page.name.partition("?")[0].rpartition("/")[2]
-    sizes = {f.name: compressed(f) for f in files if f.suffix not in PICTURES and (f.suffix != ".html" or f.name == own)}    # quoted pages aside
+    sizes = {f.name: compressed(f) for f in page.files() if f.suffix not in PICTURES and (f.suffix != ".html" or f.name == own)}    # quoted pages aside
     assert {own, "book.css"} <= {*sizes}
     assert sum(sizes.values()) < LIGHT, f"{sum(sizes.values())} bytes: {sorted(sizes.items(), key=lambda x: -x[1])[:6]}"
 

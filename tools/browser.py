@@ -42,12 +42,15 @@ class Log:
     """
 
     def __init__(self, page):
-        self.external, self.local, self.failed, self.console = [], [], [], []
+        self.clear()
         page.on("request", lambda request: self.request(request.url))
         page.on("websocket", lambda socket: self.request(socket.url))
         page.on("response", self.response)
         page.on("console", self.message)
         page.on("pageerror", lambda error: self.console.append(str(error)))
+
+    def clear(self):
+        self.external, self.local, self.failed, self.console = [], [], [], []
 
     def request(self, url):
         here = urlparse(url).scheme in ("data", "blob") or urlparse(url).hostname == "127.0.0.1"

@@ -22,8 +22,8 @@ PAPER = 718                              # px of an A4 page between its margins
 
 MEET = """() => {
   const art = document.querySelector('article.bd-article'), height = e => e.getBoundingClientRect().height;
-  const seen = e => { const r = e.getBoundingClientRect();
-    return r.width > 1 && r.height > 1 && e.checkVisibility({visibilityProperty: true}) };
+  const seen = e => { if (!e.checkVisibility({visibilityProperty: true})) return false;      // what is folded costs a layout to measure
+    const r = e.getBoundingClientRect(); return r.width > 1 && r.height > 1 };
   const blocks = 'div.cell_input, div.highlight-python, div.highlight-ipython3';
   const code = [...art.querySelectorAll(blocks)].filter(e => seen(e) && !e.parentElement.closest(blocks));
   const pics = [...art.querySelectorAll('figure, svg, img, canvas')].filter(e => seen(e) && height(e) > 60);
@@ -38,9 +38,10 @@ MEET = """() => {
           first: pics.length ? Math.round(Math.min(...pics.map(e => e.getBoundingClientRect().top + scrollY))) : null,
           words: words(art) - formulas.reduce((s, e) => s + words(e) - 1, 0), sizes, height: Math.round(height(art))} }"""
 WIDE = """right => { const boxes = 'pre, table, figure, div.math, .cell_output > *, .pst-scrollable-table-container, .admonition';
-  return [...document.querySelectorAll(`article.bd-article :is(${boxes})`)].filter(e => { const r = e.getBoundingClientRect();
+  return [...document.querySelectorAll(`article.bd-article :is(${boxes})`)].filter(e => e.checkVisibility())
+    .filter(e => { const r = e.getBoundingClientRect();
     const edged = e.tagName === 'PRE' && e.closest('.highlight') && getComputedStyle(e).backgroundImage.includes('gradient');
-    return r.width > 2 && e.checkVisibility() && !e.closest('.cx-picture') && !edged
+    return r.width > 2 && !e.closest('.cx-picture') && !edged
       && (e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 2 || r.right > right + 2); })
   .map(e => `${e.tagName.toLowerCase()}.${(e.className.baseVal ?? e.className).split(' ').slice(0, 2).join('.')} ${e.scrollWidth} > `
     + `${Math.min(e.clientWidth, right)}: ${e.innerText.trim().slice(0, 60).replace(/\\s+/g, ' ')}`) }"""
