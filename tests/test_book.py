@@ -126,7 +126,7 @@ FAINT = """least => {
         }
         return back; };
     const unread = 'script, style, mjx-assistive-mml, .headerlink, .visually-hidden, [aria-hidden=true]:not(mjx-container *, svg *)';
-    const walk = document.createTreeWalker(document.querySelector('.bd-main'), NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT,
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT,
         n => n.nodeType === 3 ? (n.data.trim() ? 1 : 2) : n.matches(unread) ? 2 : 3);     // accept, reject with all in it, skip
     while (walk.nextNode()) {
         const e = walk.currentNode.parentElement;

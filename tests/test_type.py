@@ -48,8 +48,7 @@ FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.
 @pytest.mark.parametrize("name", FURTHER)
 def test_nothing_is_clipped_on_a_tablet_or_on_paper(book, name):
     page = book.visit(name)
-    wide = measure.measure(page)["wide"]
-    assert wide["768"] == wide["print"] == []
+    assert measure.wide(page, 768) == measure.wide(page, "print") == []
 
 
 def test_the_search_fits_its_window_and_its_paper(book):

@@ -51,20 +51,22 @@ SETTLED = """async () => {
   await new Promise(r => requestIdleCallback(() => requestAnimationFrame(() => requestAnimationFrame(r)), { timeout: 1000 })); }"""
 
 
+def wide(page, width):
+    """What is wider than its box on an open page at a width, or in "print"."""
+    paper = width == "print"
+    right = PAPER if paper else width
+    page.emulate_media(media="print" if paper else "screen")
+    page.set_viewport_size(dict(width=right, height=1000 if paper else 900))
+    page.evaluate(SETTLED)
+    return page.evaluate(WIDE, right)
+
+
 def measure(page):
-    """What MEET says of an open page, its console, and per width and on paper what is wider than its box."""
+    """What MEET says of an open page, and per width and on paper what is wider than its box."""
     page.set_viewport_size(dict(width=1280, height=900))
     page.evaluate(SETTLED)
     found = page.evaluate(MEET)
-    found["wide"] = {}
-    for width in WIDTHS:
-        page.set_viewport_size(dict(width=width, height=900))
-        page.evaluate(SETTLED)
-        found["wide"][str(width)] = page.evaluate(WIDE, width)
-    page.set_viewport_size(dict(width=PAPER, height=1000))
-    page.emulate_media(media="print")
-    page.evaluate(SETTLED)
-    found["wide"]["print"] = page.evaluate(WIDE, PAPER)
+    found["wide"] = {str(width): wide(page, width) for width in (*WIDTHS, "print")}
     page.emulate_media(media="screen")
     page.set_viewport_size(dict(width=1280, height=900))
     return found
