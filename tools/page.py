@@ -2,6 +2,7 @@
 
 A Sphinx extension.  It reads tools/layers.py's grammar while a notebook is read and changes nothing on disk.
 """
+import gc
 import copy
 import html
 import json
@@ -603,4 +604,5 @@ def setup(app):
     app.connect("html-page-context", page, priority=900)
     app.connect("build-finished", icons)
     app.connect("build-finished", landing.share)
+    gc.set_threshold(200_000, 50, 100)          # documents are large trees: the search for garbage took a quarter of the build
     return {"parallel_read_safe": True, "parallel_write_safe": True}
