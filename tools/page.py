@@ -2,8 +2,8 @@
 
 A Sphinx extension.  It reads tools/layers.py's grammar while a notebook is read and changes nothing on disk.
 """
-import gc
 import copy
+import gc
 import html
 import json
 import posixpath
