@@ -282,7 +282,7 @@ def work(model, cluster, layout, seq_len, format="bf16", stack=CURRENT, *, weigh
         state = state + model_state_bytes(routed/(lay.ep*lay.pp), weight, grad, optimizer, *ranks)
     inner, outer, axes = cluster.inner, cluster.outer, cluster.levels[0].axes
     return SimpleNamespace(
-        experts=bool(e), hybrid=lay.shards is not None and lay.zero > 0, layers=model.layers, sparse=sparse,
+        experts=bool(e), hybrid=lay.shards is not None, layers=model.layers, sparse=sparse,
         hidden=model.hidden, heads=model.heads, seq_len=seq_len,
         value_width=model.value_width, query_width=model.query_width, kv_width=model.query_width if latent else model.kv_width,
         inner_first=inner_first, inner_second=inner_second, cols_second=cols_second, keys=keys, bottlenecks=bottlenecks,

@@ -18,7 +18,7 @@ from capacity.footprint import PARTS
 from capacity.hardware import Level
 from capacity.protocol import Score
 from capacity.stack import ceiling, constants as fitted, rates
-from capacity.step import CAUSES
+from capacity.step import CAUSES, kind_of, work
 from capacity.witness.schedule import simulate, zb_h1, zb_h2, zb_v
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -981,6 +981,16 @@ def test_the_error_is_that_of_the_class():
     assert of(mixture(format="fp8")) == known["experts"]
     chip = Cluster(device=accelerator("tpu-v5p"), levels=[Level(512, link("ici-v5p"), axes=3)])
     assert of(step(machine=chip)) == known["tpu"] and of(step(spread=(0.1, 0.3))) == (0.1, 0.3)
+    kinds = [kind_of(x, MACHINE.device, format) for x in (LLAMA, model("mixtral-8x7b")) for format in ("bf16", "fp8")]
+    assert kinds == ["dense-16", "dense-8", "experts", "experts"]
+
+
+def test_every_parameter_has_its_gradient():
+    """Of a dense model all of them, exactly; of one with experts those that ranks of an expert share beside the others."""
+    for name in ("llama3-8b", "mixtral-8x7b"):
+        m = model(name)
+        q = work(m, MACHINE, Layout(batch=512, dp=512), 8192)
+        assert q.gradient + q.expert_gradient == 2*m.params
 
 
 def test_a_slower_clock_stretches_every_second():
