@@ -109,6 +109,9 @@ FAINT = """least => {
     const ground = e => {
         if (!grounds.has(e)) grounds.set(e, over(rgba(getComputedStyle(e).backgroundColor), ground(e.parentElement)));
         return grounds.get(e); };
+    const shown = new Map([[null, 1]]), opaque = e => {          // but for a choice that is not there
+        if (!shown.has(e)) shown.set(e, e.matches(':disabled + span') ? 1 : getComputedStyle(e).opacity*opaque(e.parentElement));
+        return shown.get(e); };
     // A word of a picture may stand on bars: what is filled below its middle (beside an edge that runs there), one over the other; a halo keeps the page's colour.
     const pictures = new Map();
     const bars = svg => {
@@ -137,7 +140,7 @@ FAINT = """least => {
         if (e.getBoundingClientRect().width < 2) continue;
         const drawn = e.ownerSVGElement, back = drawn ? barred(e, ground(e)) : ground(e);
         const [red, green, blue, a] = rgba(drawn ? s.fill : s.color);
-        const [darker, lighter] = [light(over([red, green, blue, drawn ? a*s.fillOpacity : a], back)), light(back)].sort((a, b) => a - b);
+        const [darker, lighter] = [light(over([red, green, blue, a*(drawn ? s.fillOpacity : opaque(e))], back)), light(back)].sort((a, b) => a - b);
         const need = parseFloat(s.fontSize) >= 24 ? Math.min(3, least) : least, ratio = (lighter + .05)/(darker + .05);
         if (ratio < need) bad[[e.closest('[id]')?.id, e.tagName, e.className.baseVal ?? e.className].join(' ')] =
             ratio.toFixed(2) + ' ' + walk.currentNode.textContent.trim().slice(0, 40);
