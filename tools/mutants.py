@@ -55,7 +55,7 @@ SECONDS = 60
 TESTS = ["tests/test_estimate.py", "tests/test_specs.py"]
 TESTS_OF = {"footprint": ["tests/test_footprint.py"], "huggingface": ["tests/test_own.py"], "launch": ["tests/test_launch.py"],
             "legality": ["tests/test_planner.py", "tests/test_estimate.py"], "planner": ["tests/test_planner.py"],
-            "tape": ["tests/test_tape.py"]}                  # modules with tests of their own
+            "step": [*TESTS, "tests/test_own.py"], "tape": ["tests/test_tape.py"]}                  # modules with tests of their own
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 LOGIC = {ast.Mod: ast.FloorDiv, ast.FloorDiv: ast.Mod, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And}
 TURNED = {ast.GtE: (ast.Gt, ast.Lt), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE,), ast.Lt: (ast.LtE,), ast.Eq: (ast.NotEq,),
