@@ -218,6 +218,13 @@ def test_a_step_adds_up():
     assert s.interval(3)[0]/s.time == pytest.approx(math.exp(s.spread - 2*s.tail))
 
 
+def test_a_sequence_may_be_one_token():
+    short = replace(LAYOUT, sequence_parallel=False)
+    assert 0 < step(short, 1).time < step(short, 2).time
+    with pytest.raises(ValueError, match="seq_len = 0"):
+        step(short, 0)
+
+
 def test_a_step_shows_itself_and_exports():
     """One table of seconds and one of bytes, whose parts add up; arrays and symbols are shown as text."""
     s = estimate(LLAMA, MACHINE, LAYOUT, 8192)
@@ -233,6 +240,8 @@ def test_a_step_shows_itself_and_exports():
     assert page.index("matmul") < page.index("update") and "all_to_all" not in page, "greatest first, nothing that is not there"
     shares = [float(x) for x in re.findall(r">([\d.]+) %</td>", page)]
     assert shares.count(100) == 2 and sum(shares) == pytest.approx(400, abs=1)
+    plain = estimate(LLAMA, MACHINE, replace(LAYOUT, recompute=np.float64(0.5)), 8192).to_dict()
+    assert all(type(plain[name]) is float for name in ("time", "low", "high", "mfu", "tokens_per_second", "memory"))
     many = estimate(LLAMA, MACHINE, replace(LAYOUT, recompute=np.array([0, 1])), 8192)
     assert many._repr_html_() is None and many.footprint._repr_html_() is None
     assert step(replace(LAYOUT, recompute=sp.Symbol("r", positive=True)))._repr_html_() is None
