@@ -316,6 +316,8 @@ def test_thin_products_in_narrow_formats():
         numbers += y*inner + inner*cols + y*cols
     for format, nbytes in ("fp8", 4), ("bf16", 6):
         assert bare(lay, format=format, constants={"memory": 1e-3}).matmul == pytest.approx(64*80*nbytes*numbers/(1e-3*W)), format
+    eight = replace(MACHINE, device=replace(MACHINE.device, measured=MACHINE.device.measured | {"int8": MACHINE.device.measured["fp8"]}))
+    assert step(lay, format="int8", machine=eight).matmul == step(lay, format="fp8").matmul
     narrow = step(lay, format="fp4", machine=BLACK, constants=ONE | {"memory": 1e-3}, stack=PLAIN)
     assert narrow.matmul == pytest.approx(64*80*3*numbers/(1e-3*BLACK.device.bandwidth))
 
