@@ -2,6 +2,8 @@
 import json
 import subprocess
 import sys
+import types
+from pathlib import Path
 
 import mutants
 import pytest
@@ -50,6 +52,19 @@ def test_mutants_are_tried_by_the_cells_from_the_first_that_uses_the_formula(tmp
     assert killers["message_time", "all of it, twice"] == "witness or number"
     assert killers["optimal_segments", "all of it, twice"] == "SURVIVED"
     assert "SURVIVED" not in {killer for (name, _), killer in killers.items() if name == "message_time"}
+
+
+def imported_elsewhere():
+    """Whether the planner, which imported the rules of legality by name, has those of the broken module, seen in another process."""
+    from capacity import legality, planner
+    broken = types.ModuleType("capacity.legality")
+    exec(Path(legality.__file__).read_text(), vars(broken))
+    mutants.put_in_place(legality, broken)
+    return planner.SYNONYMS is broken.SYNONYMS is legality.SYNONYMS
+
+
+def test_who_has_imported_a_tuple_has_the_broken_one():
+    assert mutants.alone(imported_elsewhere)
 
 
 def test_mutants_of_a_module_are_sentences_of_its_code():

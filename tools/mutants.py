@@ -309,7 +309,8 @@ def _current():
 
 
 def put_in_place(old, new):
-    """Let functions, properties and methods that are loaded do what those of a broken module do."""
+    """Let functions, properties and methods that are loaded do what those of a broken module do; who has imported one of its
+    tuples or dicts has the broken one."""
     for name, x in list(vars(new).items()):
         here = vars(old).get(name)
         for f, g in ((here, x), (getattr(here, "fget", None), getattr(x, "fget", None)),
@@ -323,6 +324,9 @@ def put_in_place(old, new):
             put_in_place(here, x)
         elif isinstance(x, (int, float, tuple, dict)) and not name.startswith("__"):
             setattr(old, name, x)
+            for module in [m for m in sys.modules.values() if str(ROOT) in (getattr(m, "__file__", "") or "")]:
+                if here and isinstance(x, (tuple, dict)) and vars(module).get(name) is here:
+                    setattr(module, name, x)
 
 
 def tests_of(arguments, plugin=None):
