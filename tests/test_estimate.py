@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -209,6 +210,7 @@ def test_a_step_adds_up():
     s = estimate(LLAMA, MACHINE, LAYOUT, 8192)
     assert isinstance(s, Step) and set(s.seconds) == set(CAUSES) and set(s.footprint.parts) == set(PARTS)
     assert set(s.bytes) == {"weights", "grads", "optimizer", "activations"}, "what is there"
+    assert replace(s, remember=lambda: SimpleNamespace(parts={"weights": 0.0, "grads": 0, "head": 2})).bytes == {"weights": 0.0, "head": 2}
     assert s.time == pytest.approx(sum(s.seconds.values())) and s.memory == pytest.approx(sum(s.bytes.values()))
     assert s.mfu == pytest.approx(s.flops/(s.peak*s.time)) and s.token_rate == pytest.approx(512*8192/s.time)
     assert s.peak == MACHINE.device.peak("bf16") > MACHINE.device.ceiling("bf16")
