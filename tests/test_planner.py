@@ -75,9 +75,23 @@ def test_the_axes_bind_every_letter_of_a_layout():
     assert divisors(12) == [1, 2, 3, 4, 6, 12] and divisors(1) == [1] == divisors(0) and divisors(49) == [1, 7, 49]
 
 
+def test_an_option_that_is_none_is_told():
+    q = letters(SMALL, devices=64, batch=64, seq_len=4096)
+    for limits, words in (({"tp": [7]}, "tp = 7 does not divide devices = 64."), ({"tp": [3, 5]}, "tp = 3 or 5 does not divide devices = 64."),
+                          ({"chunks": [90]}, f"chunks = 90 is above layers = {SMALL.layers}."), ({"ep": [8]}, "ep = 8, and there are no experts.")):
+        tally, (name,) = {}, limits
+        assert all(len(x) == 0 for x in layouts(q, limits, tally).values()) and tally[name][1] == words and tally[name][0] >= 1
+        assert all(len(x) == 0 for x in layouts(q, limits).values())
+    tally = {}
+    layouts(q, {"tp": [8], "pp": [2], "chunks": [2], "schedule": [1]}, tally)
+    count, words = tally["split"]
+    assert count == 1 and words.endswith("schedule = 1 has 2 on pp = 2.")
+
+
 def test_the_enumeration_is_check():
     """Every layout that `check` passes, and no other, once."""
     for shape, devices, batch, seq_len in ((replace(SMALL, layers=8), 16, 24, 4096), (replace(SMALL, layers=6, heads=12, kv_heads=4), 24, 18, 768),
+                                           (replace(SMALL, layers=2), 8, 24, 4096),
                                            (replace(model("mixtral-8x7b"), layers=4), 8, 16, 2048)):
         machine = cluster("dgx-h100", devices)
         rows = layouts(letters(shape, devices=devices, batch=batch, seq_len=seq_len))
