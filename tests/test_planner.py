@@ -75,6 +75,34 @@ def test_the_axes_bind_every_letter_of_a_layout():
     assert divisors(12) == [1, 2, 3, 4, 6, 12] and divisors(1) == [1] == divisors(0) and divisors(49) == [1, 7, 49]
 
 
+RANKS = dict(dp=2, cp=3, tp=4)
+
+
+@pytest.mark.parametrize("name, q, holds", [
+    ("expert_ranks", dict(RANKS, ep=8), True), ("expert_ranks", dict(RANKS, ep=5), False),
+    ("experts", dict(experts=8, ep=8), True), ("experts", dict(experts=8, ep=7), False), ("experts", dict(experts=0, ep=2), False),
+    ("experts", dict(experts=0, ep=1), True), ("interleave", dict(chunks=2, schedule=0, batch=48, dp=4, microbatch=2, pp=3), True),
+    ("interleave", dict(chunks=2, schedule=0, batch=12, dp=4, microbatch=2, pp=3), False),
+    ("interleave", dict(chunks=2, schedule=3, batch=12, dp=4, microbatch=2, pp=3), True),
+    ("lag", dict(schedule=1, batch=16, dp=4, microbatch=2, pp=3), False), ("lag", dict(schedule=1, batch=24, dp=4, microbatch=2, pp=3), True),
+    ("lag", dict(schedule=3, batch=32, dp=4, microbatch=2, pp=3), False), ("lag", dict(schedule=3, batch=40, dp=4, microbatch=2, pp=3), True),
+    ("split", dict(schedule=1, pp=2, chunks=1), True), ("split", dict(schedule=3, pp=2, chunks=2), True),
+    ("split", dict(schedule=3, pp=2, chunks=1), False), ("split", dict(schedule=1, pp=1, chunks=1), False),
+    ("unshared", dict(RANKS, zero=1, copies=3, experts=0, ep=1), True), ("unshared", dict(RANKS, zero=1, copies=6, experts=0, ep=1), False),
+    ("unshared", dict(RANKS, zero=0, copies=6, experts=0, ep=1), True), ("unshared", dict(RANKS, zero=1, copies=6, experts=8, ep=24), False),
+    ("unshared", dict(RANKS, zero=1, copies=6, experts=8, ep=12), True), ("unshared", dict(RANKS, zero=1, copies=6, experts=1, ep=1), True),
+    ("uncopied", dict(copies=1, zero=0), True), ("uncopied", dict(copies=2, zero=0), False), ("uncopied", dict(copies=2, zero=1), True),
+    ("unsplit", dict(sequence_parallel=1, tp=1), False), ("unsplit", dict(sequence_parallel=1, tp=2), True),
+    ("unsplit", dict(sequence_parallel=0, tp=1), True), ("repeated", dict(schedule=1, recompute=0), True),
+    ("repeated", dict(schedule=1, recompute=1), False), ("repeated", dict(schedule=0, recompute=1), True),
+    ("mixed", dict(cheap_recompute=0, recompute=1), True), ("mixed", dict(cheap_recompute=1, recompute=0), True),
+    ("mixed", dict(cheap_recompute=1, recompute=1), False), ("split_experts", dict(RANKS, copies=1, ep=5), True),
+    ("split_experts", dict(RANKS, copies=2, ep=12), True), ("split_experts", dict(RANKS, copies=2, ep=8), False)])
+def test_a_rule_by_hand(name, q, holds):
+    rule, = (r for r in (*RULES, *SYNONYMS, *UNTRIED, *UNPRICED) if r.name == name)
+    assert bool(rule.holds(SimpleNamespace(**q))) is holds and rule.letters == {*q}
+
+
 def test_an_option_that_is_none_is_told():
     q = letters(SMALL, devices=64, batch=64, seq_len=4096)
     for limits, words in (({"tp": [7]}, "tp = 7 does not divide devices = 64."), ({"tp": [3, 5]}, "tp = 3 or 5 does not divide devices = 64."),
