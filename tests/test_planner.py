@@ -103,6 +103,11 @@ def test_a_rule_by_hand(name, q, holds):
     assert bool(rule.holds(SimpleNamespace(**q))) is holds and rule.letters == {*q}
 
 
+def test_a_rule_is_asked_as_soon_as_its_letters_are_there():
+    assert broken(SimpleNamespace(copies=2, zero=0), SYNONYMS) == ("copies = 2 of what zero = 0 does not shard are no choice.",)
+    assert broken(SimpleNamespace(copies=2), SYNONYMS) == ()
+
+
 def test_an_option_that_is_none_is_told():
     q = letters(SMALL, devices=64, batch=64, seq_len=4096)
     for limits, words in (({"tp": [7]}, "tp = 7 does not divide devices = 64."), ({"tp": [3, 5]}, "tp = 3 or 5 does not divide devices = 64."),
