@@ -578,6 +578,23 @@ def icons(app, error):
         path.with_suffix(".woff2").unlink()
 
 
+# Of each box whether it scrolls, and at once its tab stop, for which the next one is laid out anew: fifty layouts of a chapter,
+# at each change of its width or of a picture.
+ONE_BY_ONE = re.compile(r'(document\.querySelectorAll\(\[[^]]*\]\.join\(", "\)\))\.forEach\(e=>\{e\.tabIndex=(e\.scrollWidth>[^?]*)\?0:-1\}\)')
+
+
+def tab_stops(app, error):
+    """The theme's script asks all boxes that are seen first; form.js asks the folded ones when they open."""
+    if error or app.builder.format != "html":
+        return
+    script = Path(app.outdir, "_static/scripts/pydata-sphinx-theme.js")
+    text, found = ONE_BY_ONE.subn(r"[...\1].filter(e=>e.checkVisibility()).map(e=>[e,\2?0:-1]).forEach(([e,t])=>{e.tabIndex!==t&&(e.tabIndex=t)})",
+                                  script.read_text(encoding="utf-8"))
+    if found != 1:
+        raise ValueError(f"{script.name} sets tab stops in {found} places; expected: one")
+    script.write_text(text, encoding="utf-8")
+
+
 def setup(app):
     register_plugin("pybtex.backends", "plaintext", plaintext.Backend, force=True)      # else looked up on the disk for each citation
     plain = (nothing, nothing)
@@ -603,6 +620,7 @@ def setup(app):
     app.connect("html-page-context", side_bar, priority=400)         # before the theme asks for it
     app.connect("html-page-context", page, priority=900)
     app.connect("build-finished", icons)
+    app.connect("build-finished", tab_stops)
     app.connect("build-finished", landing.share)
     gc.set_threshold(200_000, 50, 100)          # documents are large trees: the search for garbage took a quarter of the build
     return {"parallel_read_safe": True, "parallel_write_safe": True}
