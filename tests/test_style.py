@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = [pytest.param(p, id=f"{p.parent.name}/{p.stem}")
              for folder in ("chapters", "solutions") for p in sorted((ROOT/folder).glob("*.ipynb")) if p.stem[:2] < "19"]
-CHAPTERS = [pytest.param(p, id=p.stem) for p in sorted((ROOT/"chapters").glob("*.ipynb"))]
+EVERY = [pytest.param(p, id=f"{p.parent.name}/{p.stem}")
+         for folder in ("chapters", "exercises", "solutions", "appendices", "labs") for p in sorted((ROOT/folder).glob("*.ipynb"))]
 
 
 def test_ruff_finds_nothing():
@@ -76,7 +77,7 @@ def test_an_underscore_at_the_end_is_seen_wherever_a_name_is_given(sources, foun
     assert ended(sources) == found
 
 
-@pytest.mark.parametrize("path", CHAPTERS)
-def test_no_name_of_a_chapter_ends_in_an_underscore(path):
+@pytest.mark.parametrize("path", EVERY)
+def test_no_name_of_a_notebook_ends_in_an_underscore(path):
     """It would stand beside a symbol or a builtin, and say nothing of what it is."""
     assert not (found := ended(code(path))), found
