@@ -6,6 +6,9 @@
 # Needs make and Python 3.11 or newer (another one: make PYTHON=python3.13 book). A step that is done is not done
 # again.
 
+# Or each of the many processes of a test would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV    = .venv
 BIN     = $(VENV)/bin

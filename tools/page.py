@@ -580,7 +580,9 @@ def icons(app, error):
 
 # Of each box whether it scrolls, and at once its tab stop, for which the next one is laid out anew: fifty layouts of a chapter,
 # at each change of its width or of a picture.
-ONE_BY_ONE = re.compile(r'(document\.querySelectorAll\(\[[^]]*\]\.join\(", "\)\))\.forEach\(e=>\{e\.tabIndex=(e\.scrollWidth>[^?]*)\?0:-1\}\)')
+ONE_BY_ONE = re.compile(r'(document\.querySelectorAll\(\[[^]]*\]\.join\(", "\)\))'
+                        r'\.forEach\(e=>\{e\.tabIndex=(e\.scrollWidth>[^?]*)\?0:-1\}\)')
+AT_ONCE = r"[...\1].filter(e=>e.checkVisibility()).map(e=>[e,\2?0:-1]).forEach(([e,t])=>{e.tabIndex!==t&&(e.tabIndex=t)})"
 
 
 def tab_stops(app, error):
@@ -588,8 +590,7 @@ def tab_stops(app, error):
     if error or app.builder.format != "html":
         return
     script = Path(app.outdir, "_static/scripts/pydata-sphinx-theme.js")
-    text, found = ONE_BY_ONE.subn(r"[...\1].filter(e=>e.checkVisibility()).map(e=>[e,\2?0:-1]).forEach(([e,t])=>{e.tabIndex!==t&&(e.tabIndex=t)})",
-                                  script.read_text(encoding="utf-8"))
+    text, found = ONE_BY_ONE.subn(AT_ONCE, script.read_text(encoding="utf-8"))
     if found != 1:
         raise ValueError(f"{script.name} sets tab stops in {found} places; expected: one")
     script.write_text(text, encoding="utf-8")
