@@ -34,9 +34,9 @@ def seconds(program, x, calls=20):
     return (time.perf_counter() - start)/calls
 
 
-def fit(sizes, times):
-    """Latency and bandwidth of the line with the least squares of relative errors."""
-    (alpha, slope), *_ = np.linalg.lstsq(np.column_stack([1/times, sizes/times]), np.ones(len(times)), rcond=None)
+def fit(sizes, times, weights):
+    """Latency and bandwidth of the line with the least squares of errors, each times its weight."""
+    (alpha, slope), *_ = np.linalg.lstsq(np.column_stack([weights, sizes*weights]), times*weights, rcond=None)
     return alpha, 1/slope
 
 
@@ -44,10 +44,10 @@ def fit(sizes, times):
 sizes = 4.0**np.arange(3, 16 if gpus else 13)    # to 1 GiB or 16 MiB
 buffers = [torch.zeros(int(n)//4, device=device) for n in sizes]
 times = np.array([seconds(dist.all_reduce, x) for x in buffers])
-alpha, beta = fit(sizes[:8], times[:8])          # to 1 MiB
-alpha_long, beta_long = fit(sizes[7:], times[7:])
+alpha, beta = fit(sizes[:8], times[:8], 1/times[:8])     # to 1 MiB
+alpha_long, beta_long = fit(sizes[7:], times[7:], 1/times[7:])
 small = torch.zeros(100, 250, device=device)     # 100 tensors, 1 kB
-apart = seconds(lambda x: [*map(dist.all_reduce, x)], small, 2)
+apart = seconds(lambda x: [*map(dist.all_reduce, x)], small, calls=2)
 merged = seconds(dist.all_reduce, small)
 # end
 
