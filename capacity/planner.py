@@ -344,9 +344,9 @@ class _Job:
                    prune=prune, failures=failures, most=deadline*batch*seq_len/tokens if deadline else math.inf,
                    progress=progress, options=options or {}, rules=tuple(rules), splits=splits, limits=limits)
 
-    def letters(self, devices, model=None):
+    def letters(self, devices, model):
         machine = self.sized(devices)
-        return letters(model or self.model, devices=devices, batch=self.batch, seq_len=self.seq_len, node=machine.node,
+        return letters(model, devices=devices, batch=self.batch, seq_len=self.seq_len, node=machine.node,
                        axes=machine.levels[0].axes)
 
     def sized(self, devices):
@@ -713,11 +713,10 @@ def _unbeaten(found, levels):
 
 def _front(candidates):
     """The candidates that no other beats in time, memory, devices and blast, fastest first."""
-    def beats(a, b):
-        x, y = ((c.time, c.memory, c.devices, c.blast) for c in (a, b))
-        return x != y and all(s <= t for s, t in zip(x, y))
+    def beats(a, b):                                # of one number of devices none beats another: it has been asked there
+        return a.devices < b.devices and all(s <= t for s, t in zip(*((c.time, c.memory, c.blast) for c in (a, b))))
     if len({c.devices for c in candidates}) > 1:
-        candidates = [b for b in candidates if not any(a.devices < b.devices and beats(a, b) for a in candidates)]
+        candidates = [b for b in candidates if not any(beats(a, b) for a in candidates)]
     return sorted(candidates, key=lambda c: (c.time, c.memory))
 
 

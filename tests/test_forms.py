@@ -90,9 +90,9 @@ def refused(nb):
     """[(exercise, form, error)] of the right answers that a check refuses, and how many were tried."""
     names, out, tried = {"__name__": "__main__"}, [], 0
     for cell in nb.cells:
-        if cell.cell_type != "code":
-            continue
         what, exercise = make_exercises.kind(cell)
+        if cell.cell_type != "code" or what == "why":              # these a student does not have
+            continue
         if what == "exercise":
             tree = ast.fix_missing_locations(Returned(hidden.answers(cell.source)).visit(ast.parse(cell.source)))
             answer, before, other = compile(tree, "<answer>", "exec"), dict(names), set()
