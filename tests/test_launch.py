@@ -63,7 +63,7 @@ def test_deepspeed_says_the_layout():
 
 
 @pytest.mark.parametrize("framework, change, words", [
-    ("megatron", dict(zero=3), "zero = 3 is Megatron-FSDP, which none of its tests runs under a pipeline; pp is 2"),
+    ("megatron", dict(zero=2), "zero = 2 is Megatron-FSDP, which none of its tests runs under a pipeline; pp is 2"), ("megatron", dict(zero=3), "zero = 3 is Megatron-FSDP, which none of its tests runs under a pipeline; pp is 2"),
     ("megatron", dict(recompute=0.25), "recompute = 0.25 of 10 layers in a piece is no whole number"), ("megatron", dict(chunks=3), "80 layers do not divide into pp.chunks = 6"),
     ("torchtitan", {}, "there is no zero = 1"), ("torchtitan", dict(zero=2, recompute=0.5), "not recompute = 0.5"), ("torchtitan", dict(zero=0, cp=2, dp=2), "with cp = 2 there is no zero = 0"),
     ("deepspeed", {}, "PipelineModule, and no option; pp is 2. It has no interleaved schedule. .*sequence parallelism"),
@@ -84,6 +84,25 @@ def test_a_torus_of_tpus_gets_no_options_for_gpus(framework):
     layout = Layout(batch=512, dp=256)
     with pytest.raises(ValueError, match="Its launcher starts processes on GPUs, and this machine is a torus of TPUs[.]"):
         launch_options(framework, LLAMA, cluster("tpu-v5p-pod", 256), layout, 8192)
+
+
+def test_megatron_takes_what_is_just_allowed():
+    """One node, no sequence parallelism where there are no experts or no tensor ranks, whole layers made again, uneven pieces with all of theirs."""
+    plain = launch_options("megatron", LLAMA, MACHINE, replace(PIPED, sequence_parallel=False), 8192)
+    assert "--sequence-parallel" not in plain and "--nnodes 8" in plain
+    one = launch_options("megatron", LLAMA, cluster("dgx-h100", 8), Layout(batch=64, dp=1, tp=8, zero=1), 8192)
+    assert "--nnodes" not in one and "--nproc-per-node 8" in one
+    mixtral = model("mixtral-8x7b")
+    assert launch_options("megatron", mixtral, MACHINE, Layout(batch=64, dp=64, ep=8, zero=1), 4096)
+    with pytest.raises(ValueError, match="With experts and tensor parallelism it wants sequence parallelism"):
+        launch_options("megatron", mixtral, MACHINE, Layout(batch=64, dp=32, tp=2, ep=8, zero=1), 4096)
+    assert "--recompute-num-layers 3" in launch_options("megatron", LLAMA, MACHINE, replace(PIPED, recompute=.3), 8192)
+    uneven = replace(LLAMA, layers=76)
+    assert "--decoder-last-pipeline-num-layers 36" in launch_options("megatron", uneven, MACHINE, replace(PIPED, recompute=1), 8192)
+    with pytest.raises(ValueError, match="no whole number of layers"):
+        launch_options("megatron", uneven, MACHINE, replace(PIPED, recompute=.5), 8192)
+    with pytest.raises(ValueError, match="3 layers do not divide into pp.chunks = 4 equal pieces"):
+        launch_options("megatron", replace(LLAMA, layers=3), MACHINE, replace(PIPED, dp=2, pp=4, chunks=1), 8192)      # the last rank would have none
 
 
 def test_one_reason_is_not_said_twice():
