@@ -379,7 +379,8 @@ def test_a_bad_batch_is_refused(batch, words):
     (dict(share=0), "share = 0; allowed: above 0"), (dict(tp=()), r"tp = \(\); allowed"), (dict(tp="8"), "tp = .*allowed: a number"),
     (dict(objective="goodput"), "failures = None; allowed for goodput"), (dict(options=dict(formt="fp8")), "close matches: format"),
     (dict(deadline=1e6), "deadline = 1000000.0 without tokens"), (dict(recompute=2), "recompute = .2,.; allowed: shares from 0 to 1"),
-    (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"),
+    (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"), (dict(schedule=4), "schedule = .4,.; allowed: whole numbers from 0 to 3"),
+    (dict(tokens=0), "tokens = 0; allowed: at least 1"), (dict(tokens=1e9, deadline=0), "deadline = 0; allowed: at least 1"),
     (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "devices = 12; allowed: whole nodes of 8, such as 8 or 16$")])
 def test_a_bad_argument_is_named(change, words):
     with pytest.raises(ValueError, match=words):
@@ -413,6 +414,8 @@ def test_limits_and_options_hold():
     found = plan(SMALL, cluster("dgx-h100", 64), 128, 8192, tp=(2, 4), zero=1, recompute=(0, 1), sequence_parallel=True, cp=1)
     assert {c.layout.tp for c in found.front} <= {2, 4} and {c.layout.zero for c in found.front} == {1}
     assert all(c.layout.sequence_parallel and c.layout.cp == 1 and c.layout.recompute in (0, 1) for c in found.front)
+    for tp in [2, 4], np.array([2, 4]), {2, 4}, range(2, 5, 2):
+        assert plan(SMALL, cluster("dgx-h100", 64), 128, 8192, tp=tp, zero=1, recompute=(0, 1), sequence_parallel=True, cp=1).front == found.front
     wide, narrow = (plan(SMALL, cluster("dgx-h100", 64), 128, 8192, options=dict(format=f)).best.time for f in ("bf16", "fp8"))
     assert narrow < wide
 
