@@ -704,7 +704,7 @@ def _unbeaten(found, levels):
     kept = []
     for level in levels:
         mine = found[found[:, 2] <= level]
-        before = np.minimum.accumulate(np.concatenate([[np.inf], mine[:-1, 1]])) if len(mine) else mine[:, 1]
+        before = np.minimum.accumulate(np.concatenate([[np.inf], mine[:-1, 1]]))
         mine = mine[mine[:, 1] < before]
         kept.append(mine[mine[:, 2] == level])
     kept = np.concatenate(kept)
