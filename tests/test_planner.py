@@ -352,7 +352,7 @@ def test_a_vocabulary_is_padded_and_said():
                                                ("4M", 1000, 4000), ("128M", 8192, 16384), ("128M", 8000, 16000), ("3M", 48, 62_500), ("3M", 64, 49_152),
                                                ("131.072M", 8192, 16000), ("16k sequences", 8192, 16000), ("1.5k sequences", 1, 1500),
                                                ("4,194,304 tokens", 8192, 512), ("4_194_304 tokens", 4096, 1024), ("0.5M", 4096, 128),
-                                               ("1e3", 8192, 1000), ("4e6 tokens", 1000, 4000), ("2B", 8192, 2**18), ("1T tokens", 2**20, 2**20),
+                                               ("1e3", 8192, 1000), ("4e6 tokens", 1000, 4000), ("2B", 8192, 2**18), ("2G", 8192, 2**18), ("1T tokens", 2**20, 2**20),
                                                ("3k tokens", 3000, 1), ("1e9", 8192, 10**9), (1e9, 1, 10**9)])
 def test_a_batch_has_units(batch, seq_len, n):
     assert sequences(batch, seq_len) == n
@@ -381,7 +381,7 @@ def test_a_bad_batch_is_refused(batch, words):
     (dict(deadline=1e6), "deadline = 1000000.0 without tokens"), (dict(recompute=2), "recompute = .2,.; allowed: shares from 0 to 1"),
     (dict(zero=(1, 4)), "zero = .1, 4.; allowed: whole numbers from 0 to 3"), (dict(schedule=4), "schedule = .4,.; allowed: whole numbers from 0 to 3"),
     (dict(tokens=0), "tokens = 0; allowed: at least 1"), (dict(tokens=1e9, deadline=0), "deadline = 0; allowed: at least 1"),
-    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(keep=0), "keep = 0"), (dict(devices=12), "devices = 12; allowed: whole nodes of 8, such as 8 or 16$")])
+    (dict(sequence_parallel=2), "sequence_parallel = .2,.; allowed: whole numbers from 0 to 1"), (dict(tp=0), "tp = .0,.; allowed: whole numbers from 1"), (dict(pp=1.5), "pp = .1.5,."), (dict(share=1.5), "share = 1.5; allowed: above 0 and at most 1"), (dict(devices=(8, 0)), r"devices\[0\] = 0; allowed: at least 1"), (dict(keep=0), "keep = 0"), (dict(devices=12), "devices = 12; allowed: whole nodes of 8, such as 8 or 16$")])
 def test_a_bad_argument_is_named(change, words):
     with pytest.raises(ValueError, match=words):
         plan(SMALL, cluster("dgx-h100", 16), 64, 4096, **change)
@@ -394,6 +394,10 @@ def test_names_are_not_the_things():
         plan(SMALL, cluster("dgx-h100", 16), 64, 0)
     with pytest.raises(ValueError, match="seq_len = '8k'; allowed: a whole number of tokens"):
         plan(SMALL, cluster("dgx-h100", 16), 64, "8k")
+
+
+def test_a_length_is_any_whole_number_from_one_on():
+    assert plan(SMALL, cluster("dgx-h100", 8), 64, 1).legal and plan(SMALL, cluster("dgx-h100", 8), 64, 1001).legal
 
 
 def test_a_length_may_be_a_float_and_is_said_as_a_whole_number():
@@ -494,9 +498,11 @@ def test_more_devices_that_bring_nothing_leave_the_front():
 
 
 def test_numbers_of_devices_have_no_order():
-    """Reasons are about the largest: it would fit 16 if all of their memory were filled, and 8 not even so."""
+    """Nor are they counted twice. Reasons are about the largest: it would fit 16 if all of their memory were filled, and 8 not even so."""
     one, other = (plan(LARGE, cluster("dgx-h100", 16), 64, 8192, devices=sizes) for sizes in ((8, 16), (16, 8)))
     assert one.why == other.why and "fill all of the memory" in " ".join(one.why) and one.legal == other.legal
+    twice = plan(SMALL, cluster("dgx-h100", 16), 64, 8192, devices=(16, 16))
+    assert twice.legal == plan(SMALL, cluster("dgx-h100", 16), 64, 8192).legal and len(set(map(id, twice.candidates))) == 10
 
 
 def test_goodput_counts_failures():
@@ -720,6 +726,32 @@ def test_a_plan_displays_and_exports():
     assert none.to_csv() == "tp\n" and none.sentence() == " ".join(none.why)
     degrees = [c.layout.recompute for c in found.candidates + found.front]
     assert 0 in degrees and all(type(x) is int or 0 < x < 1 for x in degrees)
+    assert len(found.candidates) == 10 and "<table" not in none._repr_html_()
+    assert none.to_dict()["elasticities"] == {} and type(none.to_dict()["why"]) is list and found.to_dict()["elasticities"] == found.elasticities()
+    assert {type(x) for x in found.best.to_dict().values()} == {int, float, bool, type(None)}
+
+
+@pytest.mark.parametrize("limits, words", [(dict(copies=8, zero=3, tp=1, pp=1, cp=1), ["dp 64", "1 of 1", "3 x 8", "0%"]),
+                                           (dict(zero=1, copies=1, recompute=0, cheap_recompute=1), ["dp 64", "1 of 1", "1", "cheap"]),
+                                           (dict(zero=1, copies=1, recompute=.5), ["dp 64", "1 of 1", "1", "50%"])])
+def test_a_row_says_the_choices(limits, words):
+    found = plan(SMALL, cluster("dgx-h100", 64), 64, 8192, **limits)
+    head, (row, *_) = found.rows(most=1)
+    assert row[:4] == words and dict(zip(head, row))["step"] == show(found.best.time, "s") and row[-1] == 64
+
+
+def test_the_time_of_a_run_is_said_with_its_failures():
+    job, steps = (SMALL, cluster("dgx-h100", 64), 512, 8192), 1e12/(512*8192)
+    plain = plan(*job, tokens=1e12)
+    assert plain.sentence().endswith(f"All 10¹² tokens take {show(steps*plain.best.time, 's')}.")
+    failing = plan(*job, tokens=1e12, objective="goodput", failures=Failures(mtbf=50*hour, checkpoint=60))
+    slow = failing.best.score/failing.best.time
+    assert slow > 1.3 and failing.sentence().endswith(
+        f"All 10¹² tokens take {show(steps*failing.best.score, 's')}. Failures and checkpoints take {1 - 1/slow:.1%} of the run.")
+    assert "Failures" not in plan(*job, tokens=1e12, objective="cost").sentence()
+    assert LLAMA3_MTBF*419 == pytest.approx(16_384*54*86_400, rel=1e-12)
+    with pytest.raises(ValueError, match="mtbf = 0; allowed: at least"):
+        Failures(mtbf=0, checkpoint=1)
 
 
 def test_progress_is_told():

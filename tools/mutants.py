@@ -23,6 +23,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -47,6 +48,7 @@ import sympy as sp
 import capacity
 import capacity.formulas
 from capacity.grammar import REGISTRY
+from capacity.legality import Rule
 
 matplotlib.use("Agg")                           # not by the environment: kernels that a test starts would inherit it
 FORK = multiprocessing.get_context("fork")
@@ -54,6 +56,7 @@ CURRENT = None                                   # the Trial that runs next
 SECONDS = 60
 TESTS = ["tests/test_estimate.py", "tests/test_specs.py"]
 TESTS_OF = {"footprint": ["tests/test_footprint.py"], "huggingface": ["tests/test_own.py"], "launch": ["tests/test_launch.py"],
+            "cli": ["tests/test_cli.py", "tests/test_own.py", "tests/test_launch.py"],
             "legality": ["tests/test_planner.py", "tests/test_estimate.py"], "planner": ["tests/test_planner.py"],
             "step": [*TESTS, "tests/test_own.py"], "tape": ["tests/test_tape.py"]}                  # modules with tests of their own
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
@@ -322,7 +325,7 @@ def put_in_place(old, new):
             here.cache_clear()
         if inspect.isclass(x) and x.__module__ == new.__name__:
             put_in_place(here, x)
-        elif isinstance(x, (int, float, tuple, dict)) and not name.startswith("__"):
+        elif isinstance(x, (int, float, tuple, dict, re.Pattern, Rule)) and not name.startswith("__"):
             setattr(old, name, x)
             for module in [m for m in sys.modules.values() if str(ROOT) in (getattr(m, "__file__", "") or "")]:
                 if here and isinstance(x, (tuple, dict)) and vars(module).get(name) is here:
