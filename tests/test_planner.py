@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from capacity import GB, Layout, accelerators, cluster, day, estimate, hour, memory, model, show
+from capacity import GB, Layout, accelerators, cluster, day, estimate, hour, memory, model, planner, show
 from capacity.launch import DIALECTS, refusals
 from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, UNTRIED, Rule, broken, divisors, layouts, letters
 from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, least_time, plan, sequences
@@ -653,6 +653,11 @@ def test_every_change_that_is_said_to_help_helps():
             assert said_ == f"{best}, {show(best.time, 's')} a step.", sentence
             kinds.add(change.split(" ")[0] + " all"*(change == f"leave {', '.join(limits)} free"))
     assert kinds == {"recompute", "shard", "leave", "leave all", "fill", "use", "take"}
+
+
+def test_up_to_sixty_four_times_as_many_devices_are_tried():
+    tried = []
+    assert not planner._more_devices(SimpleNamespace(search=lambda n: tried.append(n) or SimpleNamespace(best=[])), 8) and tried == [16, 32, 64, 128, 256, 512]
 
 
 def test_a_batch_that_does_not_divide_is_told_which_does():
