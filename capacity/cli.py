@@ -166,10 +166,10 @@ def columns(head, rows, width=None, least=2):
     return "\n".join(line if len(line) <= width else line[:width - 1] + "…" for line in lines)
 
 
-def wrapped(text):
-    """A paragraph, broken at the width of the terminal."""
+def wrapped(text, indent=0):
+    """A paragraph, broken at the width of the terminal, of which the first `indent` columns are taken."""
     import textwrap
-    return "\n".join(textwrap.wrap(text, max(shutil.get_terminal_size((100, 24)).columns, 20), break_long_words=False))
+    return "\n".join(textwrap.wrap(text, max(shutil.get_terminal_size((100, 24)).columns - indent, 20), break_long_words=False))
 
 
 class _Progress:
@@ -384,7 +384,7 @@ def _show(args):
         width = max(map(len, facts)) + 2
         units = UNITS | ({"measured": "B/s"} if isinstance(entry, PublishedLink) else {})
         for k, v in facts.items():
-            lines = wrapped(_shown(v, units.get(k))).splitlines()
+            lines = wrapped(_shown(v, units.get(k)), width).splitlines()
             print(k.ljust(width) + lines[0], *(" "*width + line for line in lines[1:]), sep="\n")
     return 0
 

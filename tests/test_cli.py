@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -9,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from capacity import GB, TFLOPS, cluster, day, estimate, hour, Layout, memory, model, policies, ring_all_reduce_time, us
+from capacity import GB, TFLOPS, accelerators, cluster, day, estimate, hour, Layout, memory, model, policies, ring_all_reduce_time, us
 from capacity.cli import columns, main, quantity
-from capacity.planner import Failures
+from capacity.planner import Failures, plan
 from capacity.units import Unit, byte, dollar, flop, second, show
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +30,8 @@ def say(capsys, monkeypatch):
         except SystemExit as stop:
             status = stop.code
         out, err = capsys.readouterr()
+        wide = [x for x in out.splitlines() if len(x) > int(os.environ["COLUMNS"])]
+        assert {"--json", "--csv", "--emit"} & {*line.split()} or not wide, wide
         assert "Traceback" not in out + err
         return status, out, err
     return typed
@@ -79,7 +82,6 @@ def test_columns_go_from_the_right():
 
 
 def test_json_and_csv_are_the_plan(say):
-    from capacity import plan
     found = plan(model("llama3-70b"), cluster("dgx-h100", 512), 512, 8192)
     status, out, _ = say(f"plan {JOB} --json")
     data = json.loads(out)
@@ -159,7 +161,11 @@ def test_whether_it_fits_is_the_exit_status(say):
     assert status == 1 and " ".join(out.split()).startswith("Does not fit: 80.6 GB per device, and 90% of 80 GB may be filled. A step is 512 sequences, 4,194,304 tokens.")
     status, out, _ = say(f"fits {JOB} --tp 8 --pp 4 --sequence-parallel yes")
     assert status == 0 and out.startswith("Fits: ")
-    assert json.loads(say(f"fits {JOB} --tp 8 --pp 4 --json")[1])["fits"] is False
+    data = json.loads(say(f"fits {JOB} --tp 8 --pp 4 --json")[1])
+    foot = memory(model("llama3-70b"), cluster("dgx-h100", 512), Layout(batch=512, dp=16, tp=8, pp=4), 8192, kernels="34 bytes")
+    assert data == dict(fits=False, memory=foot.total, allowed=.9*80*GB, parts={k: v for k, v in foot.parts.items() if v})
+    words = " ".join(say(f"fits {JOB} --tp 8 --pp 4")[1].split())
+    assert all(f"{part} {show(size, 'B')} {size/(80*GB):.1%}" in words for part, size in data["parts"].items())
 
 
 def test_a_policy_changes_the_bytes_and_not_the_seconds(say):
@@ -192,7 +198,10 @@ def test_whether_anything_fits(say):
     assert status == 0 and re.match(r"Fits: [\d,]+ of [\d,]+ legal layouts. The fastest: Llama 3 70B on 512 x", " ".join(out.split())) and "altogether" in out
     status, out, _ = say("fits llama3-70b --cluster dgx-h100:8 --batch 64 --seq 8192")
     assert status == 1 and "No layout fits" in out and "use 32 devices" in out
-    assert json.loads(say(f"fits {JOB} --json")[1])["fits"] is True
+    found = plan(model("llama3-70b"), cluster("dgx-h100", 512), 512, 8192, options=dict(kernels="34 bytes"), keep=1)
+    assert json.loads(say(f"fits {JOB} --json")[1]) == dict(fits=True, why=list(found.why)) | found.best.to_dict()
+    none = json.loads(say("fits llama3-70b --cluster dgx-h100:8 --batch 64 --seq 8192 --json")[1])
+    assert none["fits"] is False and set(none) == {"fits", "why"} and none["why"][0].startswith("No layout fits")
 
 
 @pytest.mark.parametrize("name, words", [("h100-sxm", ["bf16 989.4 TFLOP/s", "memory     80 GB", "3.35 TB/s"]), ("ndr", ["alpha    2.8 µs", "50 GB/s"]),
@@ -203,6 +212,16 @@ def test_what_is_known_is_shown(say, name, words):
     status, out, _ = say(f"show {name}")
     assert status == 0 and all(w in out for w in words), out
     assert json.loads(say(f"show {name} --json")[1])["key"] == name
+
+
+def test_a_long_value_goes_on_below_its_beginning(say):
+    lines = say("show h100-sxm")[1].splitlines()
+    width = lines[0].index("NVIDIA")
+    assert lines[0][:width].strip() == "name" and all(x[width - 1] == " " != x[width] for x in lines)
+    note = " ".join(x[width:] for x in lines[[x.startswith("note") for x in lines].index(True):])
+    assert note.startswith(accelerators()["h100-sxm"].note) and any(x[:width].isspace() for x in lines)
+    ring = json.loads(say("show ring_all_reduce_time --json")[1])
+    assert (ring["arguments"], ring["unit"]) == (dict(n="B", P="ratio", alpha="s", beta="B/s"), "s")
 
 
 def test_without_a_name_everything_is_listed(say):
@@ -262,6 +281,17 @@ def test_a_trace_without_communication_says_so(say, tmp_path):
     (tmp_path/"t.json").write_text('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 0, "dur": 3}]}')
     status, out, _ = say(f"trace {tmp_path}/t.json")
     assert status == 0 and "No step is marked; the whole trace of rank t.json: 3 µs" in out and "No communication was found" in out
+
+
+def test_one_marked_step_is_a_step(say, tmp_path):
+    """It begins at 10 µs, lasts five, and computes three of them; of one trace no rank is slow."""
+    (tmp_path/"t.json").write_text(json.dumps({"traceEvents": [
+        dict(ph="X", cat="user_annotation", name="ProfilerStep#3", ts=10, dur=5), dict(ph="X", cat="kernel", name="gemm", ts=11, dur=3)]}))
+    assert say(f"trace {tmp_path}/t.json")[1].startswith("A step of rank t.json: 5 µs, all of it:\n\n")
+    found = json.loads(say(f"trace {tmp_path}/t.json --json")[1])
+    row, = found["traces"]
+    assert found["straggler"] is None and row["file"] == f"{tmp_path}/t.json" and row["marked"] and row["steps"] == 1
+    assert row["step"] == pytest.approx(5e-6) and row["seconds"]["arithmetic"] == pytest.approx(3e-6)
 
 
 @pytest.mark.parametrize("line, words", [

@@ -1,4 +1,5 @@
 """The user's own things: a model from config.json, a cluster from TOML, a link from nccl-tests."""
+import io
 import json
 import math
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from capacity import GB, Layout, cluster, clusters_from_toml, estimate, fit_link, matmul_share, memory, model, model_from_config, ring_all_gather_time, ring_all_reduce_time, us
+from capacity import GB, Layout, cluster, clusters_from_toml, estimate, fit_link, matmul_share, memory, model, model_from_config, ring_all_gather_time, ring_all_reduce_time, show, us
 from capacity.cli import main
 from capacity.fits import read_nccl_tests
 from capacity.huggingface import FAMILIES
@@ -206,14 +207,19 @@ def test_output_that_says_nothing_is_refused(text, given, words):
         fit_link(text, **given)
 
 
-def test_a_link_in_the_shell(tmp_path, capsys):
+def test_a_link_in_the_shell(tmp_path, capsys, monkeypatch):
     path = tmp_path/"all_reduce.log"
     path.write_text(output(ring_all_reduce_time(SIZES, 8, 6e-6, 350*GB)*1e6, SIZES))
     assert main(["fit-link", str(path)]) == 0
     out = capsys.readouterr().out
     assert "alpha 6" in out and "beta 350 GB/s" in out and "12 sizes of all_reduce on 8 ranks, as ring_all_reduce_time" in " ".join(out.split())
     assert main(["fit-link", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["beta"] == pytest.approx(350e9, rel=0.01)
+    data = json.loads(capsys.readouterr().out)
+    assert data["beta"] == pytest.approx(350e9, rel=0.01) and (data["collective"], data["ranks"], data["bytes"]) == ("all_reduce", 8, [*map(float, SIZES)])
+    rows = [f"{n:,.0f} {show(t, 's')} {show(f, 's')} {f/t - 1:+.0%}" for n, t, f in zip(data["bytes"], data["seconds"], data["fitted"])]
+    assert all(row in " ".join(out.split()) for row in rows) and len(rows) == 12
+    monkeypatch.setattr("sys.stdin", io.StringIO(path.read_text()))
+    assert main(["fit-link", "-"]) == 0 and capsys.readouterr().out == out
     assert main(["fit-link", str(tmp_path/"none.log")]) == 2
     assert ": No such file or directory\n" in capsys.readouterr().err
     path.write_text(output(np.where(SIZES < 1e6, 20, ring_all_reduce_time(SIZES, 8, 6e-6, 350*GB)*1e6), SIZES))
