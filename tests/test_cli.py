@@ -221,7 +221,8 @@ def test_a_long_value_goes_on_below_its_beginning(say):
     note = " ".join(x[width:] for x in lines[[x.startswith("note") for x in lines].index(True):])
     assert note.startswith(accelerators()["h100-sxm"].note) and any(x[:width].isspace() for x in lines)
     ring = json.loads(say("show ring_all_reduce_time --json")[1])
-    assert (ring["arguments"], ring["unit"]) == (dict(n="B", P="ratio", alpha="s", beta="B/s"), "s")
+    assert (ring["arguments"], ring["unit"]) == (dict(n="B", P="count", alpha="s", beta="B/s"), "s")
+    assert json.loads(say("show training_time --json")[1])["arguments"]["mfu"] == "ratio"
 
 
 def test_without_a_name_everything_is_listed(say):
