@@ -9,9 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = [pytest.param(p, id=f"{p.parent.name}/{p.stem}")
-             for folder in ("chapters", "solutions") for p in sorted((ROOT/folder).glob("*.ipynb")) if p.stem[:2] < "19"]
-EVERY = [pytest.param(p, id=f"{p.parent.name}/{p.stem}")
-         for folder in ("chapters", "exercises", "solutions", "appendices", "labs") for p in sorted((ROOT/folder).glob("*.ipynb"))]
+             for folder in ("chapters", "exercises", "solutions", "appendices", "labs") for p in sorted((ROOT/folder).glob("*.ipynb"))]
 
 
 def test_ruff_finds_nothing():
@@ -40,24 +38,6 @@ def code(path):
     return ["".join(c["source"]) for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
 
 
-def twins(sources):
-    given = {name for source in sources for name in names(source)}
-    return sorted(x for x in given if x.endswith("_") and x.rstrip("_") in given)
-
-
-@pytest.mark.parametrize("sources, found", [
-    (["P = 1", "P_ = 8"], ["P_"]), (["P = 1\n[P_ for P_ in (2, 4)]"], ["P_"]), (["P = 1\nf = lambda P_: P_"], ["P_"]),
-    (["def f(k_):\n    return k_", "for k in ():\n    pass"], ["k_"]), (["from a import rate", "rate_, = 1,"], ["rate_"]),
-    (["all_ = 1", "x = all([])"], []), (["P = 1", "ranks = 8"], []), (["for _ in ():\n    P = 1"], [])])
-def test_a_twin_is_a_name_with_an_underscore_beside_the_name_without(sources, found):
-    assert twins(sources) == found
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS)
-def test_no_name_differs_from_another_by_an_underscore_alone(path):
-    assert not (found := twins(code(path))), found
-
-
 def ended(sources):
     """Names that end in an underscore; ``_`` alone and ``__such__`` are Python's own."""
     given = {name for source in sources for name in names(source)}
@@ -77,7 +57,7 @@ def test_an_underscore_at_the_end_is_seen_wherever_a_name_is_given(sources, foun
     assert ended(sources) == found
 
 
-@pytest.mark.parametrize("path", EVERY)
+@pytest.mark.parametrize("path", NOTEBOOKS)
 def test_no_name_of_a_notebook_ends_in_an_underscore(path):
     """It would stand beside a symbol or a builtin, and say nothing of what it is."""
     assert not (found := ended(code(path))), found
