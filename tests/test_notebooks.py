@@ -1,4 +1,5 @@
 """What every notebook of the book keeps to, and what every chapter keeps to besides."""
+import functools
 import re
 import statistics
 from pathlib import Path
@@ -13,8 +14,16 @@ NOTEBOOKS = execute.notebooks()
 CHAPTERS = [p for p in NOTEBOOKS if p.parent.name == "chapters"]
 HYPE = (r"\b(crucial|powerful|seamless|leverage|delve|dive into|game.chang|simply put"
         r"|in conclusion)\w*")
+
+
+@functools.cache
+def read(path):
+    """The notebook, which a test does not change."""
+    return nbformat.read(path, as_version=4)
+
+
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: f"{p.parent.name}/{p.stem}")
-ACTS = [p for p in CHAPTERS if layers.in_acts(nbformat.read(p, as_version=4).cells)]
+ACTS = [p for p in CHAPTERS if layers.in_acts(read(p).cells)]
 OLD = [p for p in CHAPTERS if p not in ACTS]
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 each_in_acts = pytest.mark.parametrize("path", ACTS, ids=lambda p: p.stem)       # tests/test_form.py has the rules of their layers
@@ -22,7 +31,7 @@ each_old = pytest.mark.parametrize("path", OLD, ids=lambda p: p.stem)
 
 
 def cells(path, kind):
-    return [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == kind]
+    return [c for c in read(path).cells if c.cell_type == kind]
 
 
 def lines(source):
@@ -192,7 +201,7 @@ def test_imports_are_few(path):
 
 @each_old
 def test_begins_with_a_question_and_a_guess(path):
-    nb = nbformat.read(path, as_version=4)
+    nb = read(path)
     assert nb.cells[0].source.startswith("# ") and re.search(r"\*\*[^*]*\?[^*]*\*\*", nb.cells[0].source), \
         "the first cell: title, question in bold"
     code = [c.source for c in nb.cells if c.cell_type == "code"]
@@ -242,7 +251,7 @@ def test_what_is_read_is_short(path):
 
 @each_in_acts
 def test_begins_with_a_question_a_picture_a_guess_and_the_answer(path):
-    nb = nbformat.read(path, as_version=4)
+    nb = read(path)
     question = re.findall(r"\*\*([^*]*\?)\*\*", nb.cells[0].source)
     assert nb.cells[0].source.startswith("# ") and question, "the first cell: title, question in bold"
     assert len(question[-1].split()) <= 30, f"{len(question[-1].split())} words: {question[-1]}"
