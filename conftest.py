@@ -2,11 +2,13 @@
 import os
 from collections import Counter
 
+import nbval.kernel
 import warm
 from reproducible import ENVIRONMENT
 
 os.environ.update(ENVIRONMENT)
 warm.install()
+nbval.kernel.pformat = lambda message: message              # for a log at a level that nobody reads: laid out only if written
 TOOK = Counter()                                            # seconds by file
 # A worker takes the next file when it has done one; a long file that comes late leaves the others idle.  Most seconds first.
 LONG = ("book", "planner", "site", "algorithms", "explorer", "estimate", "type", "player", "exercises", "chart", "landing",

@@ -13,6 +13,7 @@ source, is a `PublishedLink`, and a published training run a `PublishedRun`.  Ge
 `search`, `matmul` and `conversion` in `capacity.placement`, `ticks` and `label` in `capacity.pictures.plot`.  Modules
 load when a name is first asked for, so `import capacity` costs numpy and nothing else.
 """
+import functools
 import importlib
 import importlib.util
 import sys
@@ -74,7 +75,7 @@ def __getattr__(name):
         raise AttributeError(name)
     if name in _MODULE_OF:
         return getattr(importlib.import_module("." + _MODULE_OF[name], __name__), name)
-    if importlib.util.find_spec("." + name, __name__):
+    if _is_module(name):
         return importlib.import_module("." + name, __name__)
     if name in _formulas():
         return _formulas()[name]
@@ -83,6 +84,11 @@ def __getattr__(name):
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     error = ImportError if sys._getframe(1).f_code.co_name == "_handle_fromlist" else AttributeError     # `from capacity import name`
     raise error(f"capacity has no {name!r}{hint}")
+
+
+@functools.cache
+def _is_module(name):
+    return importlib.util.find_spec("." + name, __name__) is not None
 
 
 def _data(name):

@@ -31,6 +31,11 @@ FINITE = sys.float_info.max                    # a count may be as large as a fl
 P = typing.ParamSpec("P")                      # a formula is called with its function's own arguments
 
 
+def _inexact(x):
+    """A Fraction or int as a float, for beside an array it would make an array of objects."""
+    return x if type(x) in (np.ndarray, float) or not isinstance(x, Rational) else float(x)
+
+
 class Formula(typing.Generic[P]):
     """A function of numbers, arrays or symbols that knows its units, its source and its chapter.
 
@@ -107,15 +112,15 @@ class Formula(typing.Generic[P]):
             if len(args) > len(admitted):
                 raise TypeError(f"{self.__name__} takes {', '.join(self.units)}; got {len(args)} arguments")
             args = admitted
-        if special and any(type(x) is np.ndarray for x in (*args, *kwargs.values())):
-            args = [float(x) if isinstance(x, Rational) else x for x in args]       # a Fraction would make object arrays
-            kwargs = {k: float(x) if isinstance(x, Rational) else x for k, x in kwargs.items()}
+        if special and (np.ndarray in map(type, args) or np.ndarray in map(type, kwargs.values())):
+            args = [_inexact(x) for x in args]
+            kwargs = {k: _inexact(x) for k, x in kwargs.items()}
         return self.function(*args, **kwargs)
 
     def _admit(self, k, x):
         """Check anything that is not a plain float or int; arrays become float64 (int64 wraps at 9.2e18)."""
         least, most, gapped = self._bounds[k]
-        if is_symbolic(x):
+        if type(x) is not np.ndarray and is_symbolic(x):
             if x.is_Boolean or x.is_negative or x.is_extended_real is False:
                 self._reject(k, x)
             if x.is_number:
@@ -123,7 +128,7 @@ class Formula(typing.Generic[P]):
             return x
         if type(x) is np.ndarray and x.dtype.kind in "iuf":
             x = x.astype(float, copy=False)
-            if x.size and not (least <= x.min() and (most == np.inf or x.max() <= most)):
+            if x.size and not (least <= np.minimum.reduce(x, None) and (most == np.inf or np.maximum.reduce(x, None) <= most)):
                 self._reject(k, x[~((x >= least) & (x <= most))][0])
             if gapped and np.any(missed := self._unit(k).misses(x)):
                 self._reject(k, x[missed][0])

@@ -1,4 +1,5 @@
 """Every check fails on the blank exercise and on cheap answers; nbval runs it on the solution."""
+import functools
 import re
 from pathlib import Path
 
@@ -18,7 +19,9 @@ def no_windows(monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
 
 
+@functools.cache
 def read(path):
+    """A notebook; who changes it takes a copy."""
     return nbformat.read(path, as_version=4)
 
 

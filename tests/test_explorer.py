@@ -10,7 +10,6 @@ import nbformat
 import numpy as np
 import pytest
 import sympy as sp
-from sympy.codegen import cfunctions
 
 import execute
 import explorers
@@ -146,9 +145,8 @@ NUMBERS = """
 
 def agree(spec, traces, trials=100):
     """Assert that JavaScript and Python give the same numbers at random positions of all sliders and of x."""
-    scope = {k: v for k, v in vars(cfunctions).items() if isinstance(v, type)}
-    args = [tuple(sp.sympify(s, scope) for s in group) for group in traces["args"]]
-    calls = [function(args, sp.sympify(e, scope)) for e in traces["exprs"]]
+    args, exprs = explorers.read(traces)
+    calls = [function(args, e) for e in exprs]
     at, rng, x = settings([s["stops"] for s in spec["sliders"]], trials), random.Random(1), spec.get("x")
     xs = [math.exp(rng.uniform(math.log(x["lo"]), math.log(x["hi"]))) if x["scale"] == "log" else rng.uniform(x["lo"], x["hi"])
           for _ in at] if x else [0.0]*trials

@@ -7,6 +7,7 @@ import re
 
 import sympy as sp
 from sympy.codegen import cfunctions
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from capacity.hardware import accelerator, link
 from capacity.pictures.alive import live
@@ -92,14 +93,18 @@ def presets(S):
 
 
 # What a notebook holds has been simplified; sympy would compare all arguments of a maximum once more.
-SCOPE = {k: v for k, v in vars(cfunctions).items() if isinstance(v, type)} | {
+SCOPE = vars(sp) | {k: v for k, v in vars(cfunctions).items() if isinstance(v, type)} | {"ExprCondPair": ExprCondPair} | {
     "Max": functools.partial(sp.Max, evaluate=False), "Min": functools.partial(sp.Min, evaluate=False)}
+
+
+def read(traces):
+    """(args, exprs): the symbols and the expressions of Explorer.traces()."""
+    return [tuple(eval(s, SCOPE) for s in group) for group in traces["args"]], [eval(e, SCOPE) for e in traces["exprs"]]
 
 
 def lively(S, traces):
     """The specification that a page has, from that of a notebook and its expressions."""
-    args = [tuple(sp.sympify(s, SCOPE) for s in group) for group in traces["args"]]
-    S = live(S, args, [sp.sympify(e, SCOPE) for e in traces["exprs"]])
+    S = live(S, *read(traces))
     chips = presets(S)
     return S | ({"presets": chips} if len(chips) > 1 else {})
 

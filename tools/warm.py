@@ -19,6 +19,9 @@ from importlib.metadata import EntryPoint
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
 LIBRARIES = ["ipykernel.kernelapp", "ipykernel.ipkernel", "matplotlib.pyplot", "sympy", "scipy.optimize", "ipywidgets",
+             # what a kernel imports when it starts
+             "ipykernel.debugger", "IPython.core.completerlib", "IPython.extensions.storemagic", "psutil", "sqlite3",
+             "tornado.platform.asyncio",
              # what their first figure, and the first expression that is made simpler, would import
              "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "PIL.BmpImagePlugin", "PIL.GifImagePlugin",
              "PIL.JpegImagePlugin", "PIL.PpmImagePlugin", "sympy.assumptions.satask", "sympy.physics.units", "sympy.tensor.tensor",

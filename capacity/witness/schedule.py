@@ -63,10 +63,10 @@ class Schedule:
         def needs(op):
             kind, s, j = op
             if kind == "F":
-                return [Op("F", s-1, j)] if s else []
+                return [("F", s-1, j)] if s else []
             if kind == "W":
-                return [Op("I", s, j)]
-            return [Op("F", s, j), *(x for x in (Op("B", s+1, j), Op("I", s+1, j)) if x in home)]
+                return [("I", s, j)]
+            return [("F", s, j), *(x for x in (("B", s+1, j), ("I", s+1, j)) if x in home)]
         return (home, [[(slot, [(op, x) for op in slot for x in needs(op)]) for slot in order] for order in self.slots],
                 [_peak(order, self.chunks) for order in self.slots])
 
@@ -269,9 +269,7 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
                 break
             there = [end[x] if home[x] == d else end[x] + send for _, x in needed]
             begin = reduce(maximum, [free[d], *there])
-            took = sum(times[op.kind][op.stage] for op in slot)
-            if pair is not None and len(slot) > 1:
-                took = pair
+            took = pair if pair is not None and len(slot) > 1 else sum([times[op.kind][op.stage] for op in slot])
             first[d] = first[d] if done[d] else begin
             free[d], busy[d], done[d] = begin + took, busy[d] + took, done[d] + 1
             for op in slot:
@@ -308,7 +306,7 @@ def _slot(slot, device, stages):
             raise ValueError(f"kind = {op.kind!r} on device {device}; allowed: 'F', 'B', 'I', 'W'")
         if op.stage not in range(stages):
             raise ValueError(f"stage = {op.stage!r} on device {device}; allowed: 0 to {stages - 1}")
-        if not (isinstance(op.microbatch, Integral) and op.microbatch >= 0):
+        if not (isinstance(op.microbatch, (int, Integral)) and op.microbatch >= 0):
             raise ValueError(f"microbatch = {op.microbatch!r} on device {device}; "
                              "allowed: 0, 1, ...")
     return tuple(ops)
@@ -324,17 +322,17 @@ def _homes(orders, stages):
             home[op] = d
     m = 1 + max((op.microbatch for op in home), default=0)
     for j, s in product(range(m), range(stages)):
-        kinds = [kind for kind in "FBIW" if Op(kind, s, j) in home]
+        kinds = [kind for kind in "FBIW" if (kind, s, j) in home]
         if "".join(kinds) not in ("FB", "FIW"):
             raise Infeasible(f"stage {s}, micro-batch {j} has {' and '.join(kinds) or 'nothing'}; "
                              "allowed: F and B, or F and I and W")
     there = [home["F", s, 0] for s in range(stages)]
     mirror = [len(orders) - 1 - d for d in there]
     last = mirror if [home["F", s, m-1] for s in range(stages)] == mirror else there
-    for op, d in home.items():
-        where = (last if 2*op.microbatch >= m else there)[op.stage]
+    for (kind, s, j), d in home.items():
+        where = (last if 2*j >= m else there)[s]
         if d != where:
-            raise Infeasible(f"{op} is on device {d}; its stage is on device {where}")
+            raise Infeasible(f"{Op(kind, s, j)} is on device {d}; its stage is on device {where}")
     return home
 
 
@@ -363,7 +361,7 @@ def _part(name, time, chunks):
 def _peak(order, chunks):
     """The most activations held; in a slot the new one comes before the old one goes."""
     held = accumulate(change for slot in order for change in sorted(
-        ((op.kind == "F") - (op.kind in "BW") for op in slot), reverse=True))
+        [(op.kind == "F") - (op.kind in "BW") for op in slot], reverse=True))
     peak = max(held, default=0)
     return peak if chunks == 1 else Fraction(peak, chunks)
 
@@ -374,6 +372,6 @@ def _cycle(waits, home):
     while d not in path:
         path.append(d)
         d = home[waits[d][1]]
-    steps = [f"waits at {waits[d][0]} for {waits[d][1]} on device {home[waits[d][1]]}"
+    steps = [f"waits at {waits[d][0]} for {Op(*waits[d][1])} on device {home[waits[d][1]]}"
              for d in path[path.index(d):]]
     return f"device {d} " + ", which ".join(steps)
