@@ -373,7 +373,9 @@ def price(job, rate):
         routing = sparse*exposed_time(rate.routing, alone)
         tensor_layers = q.layers - sparse/2                 # experts are whole on a rank: no gather around them
     pointwise = streams/rate.memory
-    tensor = q.tensor*tensor_layers*(8 + 4*again + q.sequence)*gather(2*y*q.hidden, tp, 1, ring)
+    # each half of a layer gathers and scatters forward and backward, and where its forward pass is repeated; of a sequence that
+    # is shared a rank kept its part of the input alone, and gathers it again for the gradients of the weights
+    tensor = q.tensor*tensor_layers*(8 + 4*again + 2*q.sequence)*gather(2*y*q.hidden, tp, 1, ring)
     context = q.layers*(3 + q.again)*gather(4*y*q.cp*q.head_kv/minimum(tp, q.kv_heads), q.cp, tp, beta1)
     layers = matmul + scores + experts + pointwise + tensor + context + exchange + routing
     head = (1 + q.further)*(3/(3 + again)*product(y, q.hidden, q.vocab/tp, peak=rate.wide, operand=2)
