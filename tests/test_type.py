@@ -27,19 +27,13 @@ def book():
 
 
 @pytest.fixture(scope="module", params=PAGES)
-def met(request, book):
-    page = book.visit(request.param)
-    return page, measure.measure(page)
+def page(request, book):
+    return book.visit(request.param)
 
 
-def test_at_most_eight_sizes(met):
-    assert len(met[1]["sizes"]) <= 8, met[1]["sizes"]
-
-
-@pytest.mark.parametrize("width", ["1280", "768", "375", "print"])
-def test_nothing_is_clipped(met, width):
-    wide = met[1]["wide"][width]
-    assert [box for box in wide if width != "375" or not box.startswith(SCROLLS)] == []
+def test_at_most_eight_sizes(page):
+    sizes = page.evaluate(measure.MEET)["sizes"]
+    assert len(sizes) <= 8, sizes
 
 
 FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html"]
@@ -83,24 +77,29 @@ def test_paper_shows_one_scene_and_its_name(book, name):
     assert said and all(scenes > shown == 1 and rows and all(row == [True] for row in rows) for scenes, shown, rows in said), said
 
 
-def test_the_text_and_its_headings_are_in_the_book_s_face(met):
-    page = met[0]
+def test_the_text_and_its_headings_are_in_the_book_s_face(page):
     assert page.evaluate("document.fonts.check('16px \"Book Serif\"') && [...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
     families = page.evaluate("[...document.querySelectorAll('.bd-article :is(p, h1, h2, h3, td):not(figure *, .cx-ask *)')].map(e => getComputedStyle(e).fontFamily.split(',')[0])")
     assert {f.strip('"') for f in families} <= {"Book Serif"}
 
 
-def test_headings_outweigh_titles_of_figures(met):
-    heads, titles = met[0].evaluate("""['h2, h3', '.cx-title, figcaption, caption'].map(s => [...document.querySelectorAll(`.bd-article :is(${s})`)]
+def test_headings_outweigh_titles_of_figures(page):
+    heads, titles = page.evaluate("""['h2, h3', '.cx-title, figcaption, caption'].map(s => [...document.querySelectorAll(`.bd-article :is(${s})`)]
         .map(e => [parseFloat(getComputedStyle(e).fontSize), Number(getComputedStyle(e).fontWeight)]))""")
     assert all(size >= most and weight >= heavy for size, weight in heads for most, heavy in titles)
 
 
-def test_tables_have_one_measure(met):
-    found = met[0].evaluate("""[...document.querySelectorAll('.bd-article :is(table.table, .cx-table:not(.cx-tight) table)')].filter(t => !t.closest('.cx-plan')).map(t => {
+def test_tables_have_one_measure(page):
+    found = page.evaluate("""[...document.querySelectorAll('.bd-article :is(table.table, .cx-table:not(.cx-tight) table)')].filter(t => !t.closest('.cx-plan')).map(t => {
         const s = (e) => e && [getComputedStyle(e).fontSize, getComputedStyle(e).paddingTop, getComputedStyle(e).borderBottomWidth].join(' ');
         return s(t.querySelector('tbody td')) })""")
     assert len({f for f in found if f}) <= 1, found
+
+
+@pytest.mark.parametrize("width", [1280, 768, 375, "print"])
+def test_nothing_is_clipped(page, width):
+    """After all else, for the page stays narrow and then paper."""
+    assert [box for box in measure.wide(page, width) if width != 375 or not box.startswith(SCROLLS)] == []
 
 
 def test_the_text_does_not_jump_when_its_face_arrives(book):
