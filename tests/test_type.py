@@ -1,6 +1,6 @@
 """Type: the face of the text, few sizes, headings above titles, tables of one measure, one print of a letter; on paper too.
 
-One page of each kind is opened, at three widths and on paper; chapters are measured one by one in test_form.py.
+One page of each kind is opened, at three widths and on paper; chapters and others are measured one by one in test_book.py.
 """
 import json
 import re
@@ -34,15 +34,6 @@ def page(request, book):
 def test_at_most_eight_sizes(page):
     sizes = page.evaluate(measure.MEET)["sizes"]
     assert len(sizes) <= 8, sizes
-
-
-FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html"]
-
-
-@pytest.mark.parametrize("name", FURTHER)
-def test_nothing_is_clipped_on_a_tablet_or_on_paper(book, name):
-    page = book.visit(name)
-    assert measure.wide(page, 768) == measure.wide(page, "print") == []
 
 
 def test_the_search_fits_its_window_and_its_paper(book):
@@ -151,13 +142,29 @@ def test_the_face_is_light_and_has_every_sign_of_the_text():
 
 
 # ---- the page of formulas
-def test_a_formula_is_found_and_computed(book):
-    page = book.visit("appendices/formulas.html")
+@pytest.fixture(scope="module")
+def formulas(book):
+    """One visit for the tests that follow: it is the longest page."""
+    return book.visit("appendices/formulas.html")
+
+
+def test_the_formulas_stand_close(formulas):
+    page = formulas
+    assert page.evaluate("document.documentElement.scrollHeight") < 130*page.locator("details.cx-card").count()
+    page.evaluate("location.hash = '#tree-all-reduce-time'")
+    page.evaluate(built.RESTS)
+    bar, head = page.locator(".cx-filter").bounding_box(), page.locator("section#tree-all-reduce-time h3").bounding_box()
+    assert head["y"] >= bar["y"] + bar["height"]
+
+
+def test_a_formula_is_found_and_computed(formulas):
+    page = formulas
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
     page.fill(".cx-filter input", "all-reduce ring latency")
     assert 0 < page.locator("details.cx-card:visible").count() < len(REGISTRY)/4
     page.fill(".cx-filter input", "ring_all_reduce_time")
     section = page.locator("section#ring-all-reduce-time")
-    assert page.locator("details.cx-card mjx-container").count() == 0, "what nobody sees is not typeset"
+    assert page.locator("details.cx-card:not([open]) mjx-container").count() == 0, "what nobody sees is not typeset"
     section.locator("summary").click()
     section.locator("tbody mjx-container").nth(3).wait_for()
     assert section.locator("tbody mjx-container").count() == section.locator("tbody tr").count() == 4
@@ -179,15 +186,6 @@ def test_a_formula_is_found_and_computed(book):
     page.wait_for_function("n => document.querySelectorAll('details.cx-card td:first-child mjx-container').length === n", arg=letters.count())
     assert letters.count() > 1000 and page.locator(".cx-tex").count() == 0
     assert page.log.console == []
-
-
-def test_the_formulas_stand_close(book):
-    page = book.visit("appendices/formulas.html")
-    assert page.evaluate("document.documentElement.scrollHeight") < 130*page.locator("details.cx-card").count()
-    page.evaluate("location.hash = '#ring-all-reduce-time'")
-    page.evaluate(built.RESTS)
-    bar, head = page.locator(".cx-filter").bounding_box(), page.locator("section#ring-all-reduce-time h3").bounding_box()
-    assert head["y"] >= bar["y"] + bar["height"]
 
 
 def test_every_formula_has_its_calculator():
