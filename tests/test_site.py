@@ -57,12 +57,12 @@ AXE = (Path(__file__).parent/"axe/axe.min.js").read_text(encoding="utf-8")
 SHIFTS = """window.shifts = []; new PerformanceObserver(list => { for (const e of list.getEntries()) if (!e.hadRecentInput)
     shifts.push([e.value, ...e.sources.map(s => (s.node?.outerHTML ?? s.node?.textContent ?? '?').slice(0, 80))]);
 }).observe({ type: 'layout-shift', buffered: true });"""
-# Not inside formulas, of which the long appendix has thousands of parts.  Colours are judged by all that is drawn: without the parts
-# of formulas, and without what is folded and has no colour to judge, they take half the time.
+# Of the whole page: to leave out the parts of formulas would cost more than to judge them.  Colours are judged by all that is drawn;
+# without those parts, and without what is folded and has no colour to judge, they take half the time.
 COLOURS = ["color-contrast", "link-in-text-block"]
 BARE = """() => { document.querySelectorAll('mjx-container').forEach(e => e.replaceChildren(e.textContent));
     document.querySelectorAll('details:not([open]) > :not(summary)').forEach(e => e.remove()); }"""
-VIOLATIONS = """async rules => (await axe.run({ exclude: ['mjx-container > *'] }, { resultTypes: ['violations'], ...rules })).violations.map(
+VIOLATIONS = """async rules => (await axe.run(document, { resultTypes: ['violations'], ...rules })).violations.map(
     v => [v.id, v.nodes.length, v.nodes[0].target.join(' '), v.nodes[0].html.slice(0, 120)])"""
 DARK = """() => { document.head.insertAdjacentHTML('beforeend', '<style>*, ::before, ::after { transition: none !important; }</style>');
     document.documentElement.dataset.theme = 'dark'; }"""
