@@ -22,6 +22,7 @@ PAGES = sorted((name for name in (p.relative_to(HTML).as_posix() for p in HTML.r
                 if not name.startswith("exercises/") or name[len("exercises/"):][:2] in SAMPLE),
                key=lambda name: (not name.startswith("chapters/"), name))
 CHAPTERS = [p for p in PAGES if p.startswith("chapters/")]
+FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html"]        # test_type.py has others
 MODELS = {p for p in CHAPTERS if p[len("chapters/"):][:2] in ("04", "15")}
 each_chapter = pytest.mark.parametrize("page", CHAPTERS, indirect=True, scope="module")
 # Of what one script does on every page alike.
@@ -171,16 +172,9 @@ def cells(name):
     return json.loads((ROOT/name).with_suffix(".ipynb").read_text(encoding="utf-8"))["cells"]
 
 
-@pytest.fixture(scope="module")
-def met(page):
-    """(name, what a reader meets, the page)"""
-    return page.name, measure.measure(page), page
-
-
 @each_chapter
-def test_measurements(met):
-    name, m, _ = met
-    print("\n" + measure.HEAD + "\n" + measure.line(name, m))
+def test_measurements(page):
+    m = page.evaluate(measure.MEET)
     assert m["cells"] <= 20
     assert m["share"] <= .10
     assert m["first"] is not None and m["first"] < 900
@@ -188,21 +182,19 @@ def test_measurements(met):
     assert len(m["sizes"]) <= 8, m["sizes"]
 
 
-@pytest.mark.parametrize("width", ["1280", "768", "375", "print"])
 @each_chapter
-def test_nothing_is_wider_than_its_box(met, width):
-    assert met[1]["wide"][width] == []
+def test_nothing_is_wider_than_its_box(page):
+    assert measure.wide(page, 1280) == []
 
 
 @some_chapters
-def test_a_mark_opens_its_program(met):
-    name, _, page = met
+def test_a_mark_opens_its_program(page):
     marks = page.locator("a.cx-qed")
-    assert marks.count() == len(layers.bind(cells(name))[0])
+    assert marks.count() == len(layers.bind(cells(page.name))[0])
     mark = next(m for m in marks.all() if m.is_visible())
     proof = page.locator(f"[id='{mark.get_attribute('aria-controls')}']")
     assert not proof.is_visible() and mark.get_attribute("aria-label") in [
-        layers.read("".join(c["source"])).says.replace("$", "").replace("`", "") for c in cells(name)]
+        layers.read("".join(c["source"])).says.replace("$", "").replace("`", "") for c in cells(page.name)]
     mark.focus()
     page.keyboard.press("Enter")
     assert proof.locator("pre").first.is_visible() and mark.get_attribute("aria-expanded") == "true"
@@ -217,8 +209,7 @@ def test_a_mark_opens_its_program(met):
 
 
 @some_chapters
-def test_a_letter_explains_itself(met):
-    page = met[2]
+def test_a_letter_explains_itself(page):
     formula = page.locator(".bd-article [data-letters]").first
     formula.scroll_into_view_if_needed()
     formula.hover()
@@ -228,8 +219,7 @@ def test_a_letter_explains_itself(met):
 
 
 @some_chapters
-def test_the_code_switch_shows_what_it_says_and_keeps_the_place(met):
-    name, _, page = met
+def test_the_code_switch_shows_what_it_says_and_keeps_the_place(page):
     section = page.locator("article section section section").nth(3)
     top = "e => Math.round(e.getBoundingClientRect().top)"
     shown = "[...document.querySelectorAll('.bd-article .cell_input')].filter(e => e.checkVisibility()).length"
@@ -238,15 +228,15 @@ def test_the_code_switch_shows_what_it_says_and_keeps_the_place(met):
     page.evaluate(STILL)
     before, seen = section.evaluate(top), {}
     every_change, every_mode = ("all", "none", "all", "argument", "none", "argument"), ("all", "none", "argument")
-    for mode in every_change if name in MODELS else every_mode:
+    for mode in every_change if page.name in MODELS else every_mode:
         box = page.locator(".cx-codes label", has_text=mode).bounding_box()     # a real click: the focus moves before the choice does
         page.mouse.click(box["x"] + box["width"]/2, box["y"] + box["height"]/2)
         page.evaluate(STILL)
         assert page.evaluate("document.documentElement.dataset.code") == mode and abs(section.evaluate(top) - before) <= 2, mode
         seen[mode] = page.evaluate(shown)
-    all_code = [c for c in cells(name) if c["cell_type"] == "code"]
+    all_code = [c for c in cells(page.name) if c["cell_type"] == "code"]
     assert seen["none"] == 0 and seen["argument"] < seen["all"] == len(all_code), seen
-    if name in MODELS:                              # the arrow keys move one and the same switch
+    if page.name in MODELS:                              # the arrow keys move one and the same switch
         for key, mode in (("ArrowRight", "all"), ("ArrowLeft", "argument"), ("ArrowLeft", "none"), ("ArrowRight", "argument")):
             page.keyboard.press(key)
             page.evaluate(STILL)
@@ -254,8 +244,7 @@ def test_the_code_switch_shows_what_it_says_and_keeps_the_place(met):
 
 
 @some_chapters
-def test_the_code_switch_closes_the_detours_that_it_opened(met):
-    page = met[2]
+def test_the_code_switch_closes_the_detours_that_it_opened(page):
     opened = "[...document.querySelectorAll('.cx-detour')].map(d => d.open)"
     page.locator(".cx-codes label", has_text="argument").click()
     detours = page.locator(".cx-detour > summary")
@@ -272,8 +261,7 @@ def test_the_code_switch_closes_the_detours_that_it_opened(met):
 
 
 @some_chapters
-def test_the_contents_show_where_the_reader_is(met):
-    page = met[2]
+def test_the_contents_show_where_the_reader_is(page):
     links = page.locator("#pst-page-toc-nav a.nav-link")
     for k in (links.count() - 2, 1):
         page.evaluate("id => document.getElementById(id).scrollIntoView({ behavior: 'instant' })", links.nth(k).get_attribute("href")[1:])
@@ -282,8 +270,7 @@ def test_the_contents_show_where_the_reader_is(met):
 
 
 @each_chapter
-def test_the_contents_list_the_sections_of_use(met):
-    page = met[2]
+def test_the_contents_list_the_sections_of_use(page):
     use = page.locator("#pst-page-toc-nav li.toc-h2", has_text=re.compile(r"^\s*Use\b"))
     sections = use.locator("li.toc-h3 > a")
     assert sections.count() >= 2 and all(a.is_visible() for a in sections.all())
@@ -469,11 +456,53 @@ def test_text_stands_out_in_the_dark(page):
     assert unturned == 0, "a figure keeps its black ink on the dark page"
 
 
+WIDE = """() => {
+    const w = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth <= w) return [];
+    const boxes = '.math, .pst-scrollable-table-container, .output, pre, mjx-container, .bd-sidebar-secondary';
+    return [...document.querySelectorAll('main *')]
+        .filter(e => e.getBoundingClientRect().right > w + 1 && !e.closest(boxes)).slice(0, 8)
+        .map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 60));
+}"""
+
+
+def fits(page):
+    """The page leaves the screen of a phone nowhere, and on a chapter no formula its box."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375, page.evaluate(WIDE)
+    if "/chapters/" in page.url:
+        assert page.eval_on_selector_all("mjx-container[display=true]", """es => es.filter(
+            e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)""") == [], "formulas that must be pushed aside"
+
+
+def test_fits_a_phone(page):
+    """With the figures as they have been left.  From here on the page stays narrow (and dark): a new width is a new layout of all."""
+    page.set_viewport_size(PHONE)
+    page.evaluate(DRAWN)
+    fits(page)
+    squeezed = page.eval_on_selector_all(".bd-article img", """es => es.filter(e => {
+        const shown = e.width/e.height, drawn = e.naturalWidth/e.naturalHeight;
+        return Math.abs(shown/drawn - 1) > .05; }).map(e => e.alt)""")
+    assert squeezed == []
+
+
+# Figures as a reader finds them.
+RESET = """() => {
+    document.querySelectorAll(':is(.cx-explore, .cx-gantt) .cx-foot > button').forEach(e => e.click());
+    document.querySelectorAll('.cx-stepper fieldset > label:first-of-type > input').forEach(e => e.click());
+    document.querySelectorAll('.cx-stepper').forEach(f => f.cx.go(0)); }"""
+
+
 @each_chapter
-def test_the_answer_on_a_phone(met):
-    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats.
-    After all else but the next, for the page stays narrow (and dark)."""
-    page = met[2]
+def test_nothing_is_wider_than_its_box_on_a_phone(page):
+    page.set_viewport_size(PHONE)
+    page.evaluate(RESET)
+    page.evaluate(measure.SETTLED)
+    assert page.evaluate(measure.WIDE, 375) == []
+
+
+@each_chapter
+def test_the_answer_on_a_phone(page):
+    """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats."""
     page.set_viewport_size(PHONE)
     box = page.locator(".admonition.answer")
     assert not box.is_visible()
@@ -488,32 +517,16 @@ def test_the_answer_on_a_phone(met):
     for row in page.locator(".cx-answer .cx-strip > li").all():
         label, value = (row.locator(part).first.bounding_box() for part in ("span", "b"))
         assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
+    fits(page)
 
 
 NUMBERS = dict(zip(map(str, range(1, 13)), "one two three four five six seven eight nine ten eleven twelve".split()))
 
 
-WIDE = """() => {
-    const w = document.documentElement.clientWidth;
-    if (document.documentElement.scrollWidth <= w) return [];
-    const boxes = '.math, .pst-scrollable-table-container, .output, pre, mjx-container, .bd-sidebar-secondary';
-    return [...document.querySelectorAll('main *')]
-        .filter(e => e.getBoundingClientRect().right > w + 1 && !e.closest(boxes)).slice(0, 8)
-        .map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 60));
-}"""
-
-
-def test_fits_a_phone(page):
-    page.set_viewport_size(PHONE)
-    page.evaluate(DRAWN)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 375, page.evaluate(WIDE)
-    if "/chapters/" in page.url:
-        assert page.eval_on_selector_all("mjx-container[display=true]", """es => es.filter(
-            e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)""") == [], "formulas that must be pushed aside"
-    squeezed = page.eval_on_selector_all(".bd-article img", """es => es.filter(e => {
-        const shown = e.width/e.height, drawn = e.naturalWidth/e.naturalHeight;
-        return Math.abs(shown/drawn - 1) > .05; }).map(e => e.alt)""")
-    assert squeezed == []
+@pytest.mark.parametrize("width", [768, "print"])
+@pytest.mark.parametrize("page", CHAPTERS + FURTHER, indirect=True, scope="module")
+def test_nothing_is_wider_than_its_box_on_a_tablet_or_on_paper(page, width):
+    assert measure.wide(page, width) == []
 
 
 # --- without a server, without scripts

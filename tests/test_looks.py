@@ -22,9 +22,19 @@ def book():
         yield book
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def index(book):
+    """One visit for the tests that come first, the last of which change its width."""
     return book.visit("index.html")
+
+
+def test_a_card_shows_nothing_beside_its_window(index):
+    assert set(index.evaluate("[...document.querySelectorAll('.cx-card > svg')].map(s => getComputedStyle(s.firstElementChild).overflow)")) == {"hidden"}
+
+
+def test_the_map_is_open_before_the_cards(index):
+    assert index.evaluate("document.querySelector('#map figure').getBoundingClientRect().height") > 300
+    assert index.evaluate("document.querySelector('#map').compareDocumentPosition(document.querySelector('.cx-cards'))") == 4
 
 
 @pytest.mark.parametrize("width", [1920, 1280, 768])
@@ -37,15 +47,6 @@ def test_every_row_of_cards_is_full(index, width):
 def test_no_card_covers_another(index, width):
     index.set_viewport_size({"width": width, "height": 900})
     assert index.locator(".cx-card").count() == 42 and index.evaluate(COVERED) == []
-
-
-def test_a_card_shows_nothing_beside_its_window(index):
-    assert set(index.evaluate("[...document.querySelectorAll('.cx-card > svg')].map(s => getComputedStyle(s.firstElementChild).overflow)")) == {"hidden"}
-
-
-def test_the_map_is_open_before_the_cards(index):
-    assert index.evaluate("document.querySelector('#map figure').getBoundingClientRect().height") > 300
-    assert index.evaluate("document.querySelector('#map').compareDocumentPosition(document.querySelector('.cx-cards'))") == 4
 
 
 def test_a_phone_shows_whose_numbers_it_scrolls_to(book):

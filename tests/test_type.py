@@ -1,6 +1,6 @@
 """Type: the face of the text, few sizes, headings above titles, tables of one measure, one print of a letter; on paper too.
 
-One page of each kind is opened, at three widths and on paper; chapters are measured one by one in test_form.py.
+One page of each kind is opened, at three widths and on paper; chapters and others are measured one by one in test_book.py.
 """
 import json
 import re
@@ -27,28 +27,13 @@ def book():
 
 
 @pytest.fixture(scope="module", params=PAGES)
-def met(request, book):
-    page = book.visit(request.param)
-    return page, measure.measure(page)
+def page(request, book):
+    return book.visit(request.param)
 
 
-def test_at_most_eight_sizes(met):
-    assert len(met[1]["sizes"]) <= 8, met[1]["sizes"]
-
-
-@pytest.mark.parametrize("width", ["1280", "768", "375", "print"])
-def test_nothing_is_clipped(met, width):
-    wide = met[1]["wide"][width]
-    assert [box for box in wide if width != "375" or not box.startswith(SCROLLS)] == []
-
-
-FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html"]
-
-
-@pytest.mark.parametrize("name", FURTHER)
-def test_nothing_is_clipped_on_a_tablet_or_on_paper(book, name):
-    page = book.visit(name)
-    assert measure.wide(page, 768) == measure.wide(page, "print") == []
+def test_at_most_eight_sizes(page):
+    sizes = page.evaluate(measure.MEET)["sizes"]
+    assert len(sizes) <= 8, sizes
 
 
 def test_the_search_fits_its_window_and_its_paper(book):
@@ -83,24 +68,29 @@ def test_paper_shows_one_scene_and_its_name(book, name):
     assert said and all(scenes > shown == 1 and rows and all(row == [True] for row in rows) for scenes, shown, rows in said), said
 
 
-def test_the_text_and_its_headings_are_in_the_book_s_face(met):
-    page = met[0]
+def test_the_text_and_its_headings_are_in_the_book_s_face(page):
     assert page.evaluate("document.fonts.check('16px \"Book Serif\"') && [...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
     families = page.evaluate("[...document.querySelectorAll('.bd-article :is(p, h1, h2, h3, td):not(figure *, .cx-ask *)')].map(e => getComputedStyle(e).fontFamily.split(',')[0])")
     assert {f.strip('"') for f in families} <= {"Book Serif"}
 
 
-def test_headings_outweigh_titles_of_figures(met):
-    heads, titles = met[0].evaluate("""['h2, h3', '.cx-title, figcaption, caption'].map(s => [...document.querySelectorAll(`.bd-article :is(${s})`)]
+def test_headings_outweigh_titles_of_figures(page):
+    heads, titles = page.evaluate("""['h2, h3', '.cx-title, figcaption, caption'].map(s => [...document.querySelectorAll(`.bd-article :is(${s})`)]
         .map(e => [parseFloat(getComputedStyle(e).fontSize), Number(getComputedStyle(e).fontWeight)]))""")
     assert all(size >= most and weight >= heavy for size, weight in heads for most, heavy in titles)
 
 
-def test_tables_have_one_measure(met):
-    found = met[0].evaluate("""[...document.querySelectorAll('.bd-article :is(table.table, .cx-table:not(.cx-tight) table)')].filter(t => !t.closest('.cx-plan')).map(t => {
+def test_tables_have_one_measure(page):
+    found = page.evaluate("""[...document.querySelectorAll('.bd-article :is(table.table, .cx-table:not(.cx-tight) table)')].filter(t => !t.closest('.cx-plan')).map(t => {
         const s = (e) => e && [getComputedStyle(e).fontSize, getComputedStyle(e).paddingTop, getComputedStyle(e).borderBottomWidth].join(' ');
         return s(t.querySelector('tbody td')) })""")
     assert len({f for f in found if f}) <= 1, found
+
+
+@pytest.mark.parametrize("width", [1280, 768, 375, "print"])
+def test_nothing_is_clipped(page, width):
+    """After all else, for the page stays narrow and then paper."""
+    assert [box for box in measure.wide(page, width) if width != 375 or not box.startswith(SCROLLS)] == []
 
 
 def test_the_text_does_not_jump_when_its_face_arrives(book):
@@ -152,13 +142,29 @@ def test_the_face_is_light_and_has_every_sign_of_the_text():
 
 
 # ---- the page of formulas
-def test_a_formula_is_found_and_computed(book):
-    page = book.visit("appendices/formulas.html")
+@pytest.fixture(scope="module")
+def formulas(book):
+    """One visit for the tests that follow: it is the longest page."""
+    return book.visit("appendices/formulas.html")
+
+
+def test_the_formulas_stand_close(formulas):
+    page = formulas
+    assert page.evaluate("document.documentElement.scrollHeight") < 130*page.locator("details.cx-card").count()
+    page.evaluate("location.hash = '#tree-all-reduce-time'")
+    page.evaluate(built.RESTS)
+    bar, head = page.locator(".cx-filter").bounding_box(), page.locator("section#tree-all-reduce-time h3").bounding_box()
+    assert head["y"] >= bar["y"] + bar["height"]
+
+
+def test_a_formula_is_found_and_computed(formulas):
+    page = formulas
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
     page.fill(".cx-filter input", "all-reduce ring latency")
     assert 0 < page.locator("details.cx-card:visible").count() < len(REGISTRY)/4
     page.fill(".cx-filter input", "ring_all_reduce_time")
     section = page.locator("section#ring-all-reduce-time")
-    assert page.locator("details.cx-card mjx-container").count() == 0, "what nobody sees is not typeset"
+    assert page.locator("details.cx-card:not([open]) mjx-container").count() == 0, "what nobody sees is not typeset"
     section.locator("summary").click()
     section.locator("tbody mjx-container").nth(3).wait_for()
     assert section.locator("tbody mjx-container").count() == section.locator("tbody tr").count() == 4
@@ -180,15 +186,6 @@ def test_a_formula_is_found_and_computed(book):
     page.wait_for_function("n => document.querySelectorAll('details.cx-card td:first-child mjx-container').length === n", arg=letters.count())
     assert letters.count() > 1000 and page.locator(".cx-tex").count() == 0
     assert page.log.console == []
-
-
-def test_the_formulas_stand_close(book):
-    page = book.visit("appendices/formulas.html")
-    assert page.evaluate("document.documentElement.scrollHeight") < 130*page.locator("details.cx-card").count()
-    page.evaluate("location.hash = '#ring-all-reduce-time'")
-    page.evaluate(built.RESTS)
-    bar, head = page.locator(".cx-filter").bounding_box(), page.locator("section#ring-all-reduce-time h3").bounding_box()
-    assert head["y"] >= bar["y"] + bar["height"]
 
 
 def test_every_formula_has_its_calculator():

@@ -52,23 +52,22 @@ SETTLED = """async () => {
 
 
 def wide(page, width):
-    """What is wider than its box on an open page at a width, or in "print"."""
+    """What is wider than its box on an open page at a width, or in "print", where the page stays."""
     paper = width == "print"
     right = PAPER if paper else width
-    page.emulate_media(media="print" if paper else "screen")
+    if paper:                            # said again, even "screen" would be a style for each element anew
+        page.emulate_media(media="print")
     page.set_viewport_size(dict(width=right, height=1000 if paper else 900))
     page.evaluate(SETTLED)
     return page.evaluate(WIDE, right)
 
 
 def measure(page):
-    """What MEET says of an open page, and per width and on paper what is wider than its box."""
+    """What MEET says of an open page, and per width and on paper, where the page stays, what is wider than its box."""
     page.set_viewport_size(dict(width=1280, height=900))
     page.evaluate(SETTLED)
     found = page.evaluate(MEET)
     found["wide"] = {str(width): wide(page, width) for width in (*WIDTHS, "print")}
-    page.emulate_media(media="screen")
-    page.set_viewport_size(dict(width=1280, height=900))
     return found
 
 

@@ -521,8 +521,14 @@ def without_mathjax(context, body):
 PLAIN = re.compile(r'<span class="(?:n|o|p|w)">([^<]*)</span>')
 
 
+# Of sphinx_design the book takes a directive that needs no style: 55 kB, and a hundred rules that are tried on each element.
+UNUSED = "sphinx-design.min.css", "design-tabs.js"
+
+
 def page(app, name, template, context, doctree):
     navigation(app, name, context)
+    for kind in ("css_files", "script_files"):
+        context[kind] = [f for f in context[kind] if not str(f.filename).endswith(UNUSED)]
     context["metatags"] = re.sub(r'<meta name="viewport"[^>]*>', "", context.get("metatags", ""))         # the theme has its own
     body = context.get("body")
     if body:
