@@ -172,9 +172,12 @@ def cells(name):
     return json.loads((ROOT/name).with_suffix(".ipynb").read_text(encoding="utf-8"))["cells"]
 
 
+MET = {}                                                                   # what is measured on each chapter, at one width after the other
+
+
 @each_chapter
 def test_measurements(page):
-    m = page.evaluate(measure.MEET)
+    m = MET[page.name] = page.evaluate(measure.MEET) | {"wide": {}}
     assert m["cells"] <= 20
     assert m["share"] <= .10
     assert m["first"] is not None and m["first"] < 900
@@ -182,9 +185,16 @@ def test_measurements(page):
     assert len(m["sizes"]) <= 8, m["sizes"]
 
 
+def wide(page, width):
+    """What is wider than its box at a width or in print; noted for the table."""
+    found = measure.wide(page, width)
+    MET.setdefault(page.name, {"wide": {}})["wide"][width] = found
+    return found
+
+
 @each_chapter
 def test_nothing_is_wider_than_its_box(page):
-    assert measure.wide(page, 1280) == []
+    assert wide(page, 1280) == []
 
 
 @some_chapters
@@ -496,8 +506,7 @@ RESET = """() => {
 def test_nothing_is_wider_than_its_box_on_a_phone(page):
     page.set_viewport_size(PHONE)
     page.evaluate(RESET)
-    page.evaluate(measure.SETTLED)
-    assert page.evaluate(measure.WIDE, 375) == []
+    assert wide(page, 375) == []
 
 
 @each_chapter
@@ -526,7 +535,15 @@ NUMBERS = dict(zip(map(str, range(1, 13)), "one two three four five six seven ei
 @pytest.mark.parametrize("width", [768, "print"])
 @pytest.mark.parametrize("page", CHAPTERS + FURTHER, indirect=True, scope="module")
 def test_nothing_is_wider_than_its_box_on_a_tablet_or_on_paper(page, width):
-    assert measure.wide(page, width) == []
+    assert wide(page, width) == []
+
+
+@each_chapter
+def test_the_table_has_a_line_of_the_chapter(page):
+    """It says at which widths how much is wider than its box: nothing, if the tests before have passed."""
+    m = MET[page.name]
+    print("\n" + measure.HEAD + "\n" + measure.line(page.name, m))
+    assert [*m["wide"]] == [1280, 375, 768, "print"]
 
 
 # --- without a server, without scripts
