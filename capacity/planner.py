@@ -36,7 +36,8 @@ RECOMPUTE = 0, 0.25, 0.5, 0.75, 1                 # shares of recomputation that
 CHEAP = 0, 1                                      # and shares of layers that make cheap outputs again
 SHARES = "recompute", "cheap_recompute"
 OBJECTIVES = "time", "goodput", "cost"
-ROWS = 2048                                       # layouts of a pair and a share at a time: their arrays stay in a core's cache
+ROWS = 2048                                       # rows after which a search looks which others it may leave out
+HANDFUL = 4096                                    # layouts of a pair and a share at a time: their arrays stay in a core's cache
 MANY = 5_000_000                                  # layouts from which on pruning pays
 MOST = 10**9                                      # sequences in a batch
 BATCH = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?(?:e\+?[0-9]+)?)\s*([kKMGBT]?)\s*(tokens?|sequences?|)\s*")
@@ -595,9 +596,9 @@ class _Search:
                 waiting = waiting[self.needed(seconds[:, waiting], nbytes[:, waiting], first[waiting], hopeful[:, waiting])]
 
     def handfuls(self, rows):
-        """These rows in pieces of about ROWS layouts of a pair and a share, those together that have the same copies."""
+        """These rows in pieces of about HANDFUL layouts of a pair and a share, those together that have the same copies."""
         rows = rows[np.lexsort((self.each[rows], self.replicas[rows]))]
-        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(ROWS*self.shares.shape[1]*len(self.pairs)))) + 1)
+        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(HANDFUL*self.shares.shape[1]*len(self.pairs)))) + 1)
 
     def block_bounds(self, steps, first, low, high, columns):
         """Bounds from below of the time and the memory of each block and pair: two arrays [pair, block]."""
