@@ -470,7 +470,7 @@ class _Search:
         self.each = np.bitwise_count(self.allowed).sum((0, 1), int)*(self.shares.shape[1]//len(self.allowed))
         self.legal = int(self.each.sum())
         self.levels = np.array(divisors(cluster.devices))
-        self.level = [np.searchsorted(self.levels, self.blast(zero)) for zero in (0, 1)]        # of the stages that share a state, or do not
+        self.level = [np.searchsorted(self.levels, self.blast(zero)) for zero in (0, 1)]        # where nothing is sharded, and where it is
         self.split = functools.reduce(lambda key, name: key*(cluster.devices + 1) + rows[name], ("tp", "pp", "cp", "ep"), 0)
         self.top, self.front = np.empty((0, 7)), np.empty((0, 7))       # score, memory, blast, row, pair, share, copies
         self.table = np.full((len(self.levels), EDGES + 1), np.inf)
