@@ -470,7 +470,9 @@ class _Search:
         self.each = np.bitwise_count(self.allowed).sum((0, 1), int)*(self.shares.shape[1]//len(self.allowed))
         self.legal = int(self.each.sum())
         self.levels = np.array(divisors(cluster.devices))
-        self.level = [np.searchsorted(self.levels, self.blast(zero)) for zero in (0, 1)]        # where nothing is sharded, and where it is
+        # [copies, kind] where nothing is sharded, and where something is; replicas and cp say the kind of a row
+        first, self.kind = np.unique(self.replicas*(cluster.devices + 1) + rows["cp"], return_index=True, return_inverse=True)[1:]
+        self.level = [np.searchsorted(self.levels, self.blast(zero, first)) for zero in (0, 1)]
         self.split = functools.reduce(lambda key, name: key*(cluster.devices + 1) + rows[name], ("tp", "pp", "cp", "ep"), 0)
         self.top, self.front = np.empty((0, 7)), np.empty((0, 7))       # score, memory, blast, row, pair, share, copies
         self.table = np.full((len(self.levels), EDGES + 1), np.inf)
@@ -526,11 +528,11 @@ class _Search:
                                        **dict(zip(SHARES, self.shares[:, share].tolist())))
         return None
 
-    def blast(self, zero):
-        """Devices that share a copy of the state, [copies, row]; all where copies do not divide the replicas."""
-        copies = self.copies[:, None]
-        shards = np.where(self.replicas % copies, self.replicas, self.replicas//copies) if zero else 0*copies + 1
-        return self.rows["tp"]*self.rows["pp"]*np.lcm(self.rows["cp"], shards)
+    def blast(self, zero, at):
+        """Devices that share a copy of the state, copies by rows `at`; all where copies do not divide the replicas."""
+        replicas, copies = self.replicas[at], self.copies[:, None]
+        shards = np.where(replicas % copies, replicas, replicas//copies) if zero else 0*copies + 1
+        return self.cluster.devices//replicas*np.lcm(self.rows["cp"][at], shards)
 
     def run(self):
         job = self.job
@@ -625,7 +627,7 @@ class _Search:
         worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
         out = np.zeros(seconds.shape[1], bool)
         for k, (zero, _) in enumerate(self.pairs):
-            better = self.table[self.level[zero > 0][:, first].min(0), self.edge(nbytes[k])]
+            better = self.table[self.level[zero > 0].min(0)[self.kind[first]], self.edge(nbytes[k])]
             out |= hopeful[k] & ((seconds[k] <= worst) | (seconds[k] <= better))
         return out
 
@@ -657,7 +659,7 @@ class _Search:
             if self.job.most < math.inf:
                 fits = fits & (seconds*self.late <= self.job.most)
             worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
-            level = self.level[zero > 0][columns[zero][:, None], at]
+            level = self.level[zero > 0][columns[zero][:, None], self.kind[at]]
             better = self.table[level, self.edge(nbytes.min(0))]                # of no share is the memory smaller
             fits = np.flatnonzero(fits & (seconds <= np.maximum(better, worst)))
             share, copy, row = np.unravel_index(fits, shape)
