@@ -431,15 +431,21 @@ class _Stage:
 
     def parts(self, layer):
         """Bytes by part, with the last layer's own needs or with the head's."""
-        p, k = self.policy, self.kernels
+        k = self.kernels
         return specs.Facts(
-            weights=self.state(weight=p.weight), grads=self.state(grad=p.grad), optimizer=self.state(optimizer=p.optimizer),
-            gathered=self.gathered(), activations=self.activations(layer), head=0 if layer else self.head(),
+            **self.held, activations=self.activations(layer), head=0 if layer else self.head(),
             working=(self.working() if layer else self.last*2*self.tokens*self.model.hidden) if k.working else 0,
             placeholders=self.placeholders() if k.placeholders else 0, workspace=self.workspace() if k.workspace else 0,
             buffers=self.traffic(layer))
 
     # ---- state -------------------------------------------------------------------------------
+    @functools.cached_property
+    def held(self):
+        """Bytes by part of what is there all the time."""
+        p = self.policy
+        return dict(weights=self.state(weight=p.weight), grads=self.state(grad=p.grad), optimizer=self.state(optimizer=p.optimizer),
+                    gathered=self.gathered())
+
     def state(self, **nbytes):
         """Bytes of one kind of state."""
         model, lay = self.model, self.lay

@@ -67,7 +67,9 @@ class Formula(typing.Generic[P]):
         self.constant_units = {k: units[k] for k in constants}
         self.summary = inspect.getdoc(function).splitlines()[0]
         self._bounds = {k: (u.least, FINITE if u.whole else u.most, u.gapped) for k, u in units.items()}
-        self._positional = [(k, *self._bounds[k]) for k in variables]
+        # between these a plain float or int is admitted without a further question
+        self._plain = {k: (least, -np.inf if gapped else most) for k, (least, most, gapped) in self._bounds.items()}
+        self._positional = [(k, *self._plain[k]) for k in variables]
         self.__doc__ = self._document(inspect.getdoc(function))
         REGISTRY[name] = self
 
@@ -89,29 +91,16 @@ class Formula(typing.Generic[P]):
     # ---- evaluation --------------------------------------------------------------------------
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> typing.Any:
         special = False                           # an argument that is no plain float or int
-        if kwargs:
-            for k, x in kwargs.items():
-                if k in self._bounds:
-                    least, most, gapped = self._bounds[k]
-                    t = type(x)
-                    if (t is float or t is int) and not gapped:
-                        if not least <= x <= most:
-                            self._reject(k, x)
-                    else:
-                        kwargs[k], special = self._admit(k, x), True
-        if args:
-            admitted = []
-            for x, (k, least, most, gapped) in zip(args, self._positional):
-                t = type(x)
-                if (t is float or t is int) and not gapped:
-                    if not least <= x <= most:
-                        self._reject(k, x)
-                else:
-                    x, special = self._admit(k, x), True
-                admitted.append(x)
-            if len(args) > len(admitted):
-                raise TypeError(f"{self.__name__} takes {', '.join(self.units)}; got {len(args)} arguments")
-            args = admitted
+        for k, x in kwargs.items():
+            if k in self._plain:
+                least, most = self._plain[k]
+                if not ((type(x) is float or type(x) is int) and least <= x <= most):
+                    kwargs[k], special = self._admit(k, x), True
+        for at, (x, (k, least, most)) in enumerate(zip(args, self._positional)):
+            if not ((type(x) is float or type(x) is int) and least <= x <= most):
+                args, special = (*args[:at], self._admit(k, x), *args[at + 1:]), True
+        if len(args) > len(self._positional):
+            raise TypeError(f"{self.__name__} takes {', '.join(self.units)}; got {len(args)} arguments")
         if special and (np.ndarray in map(type, args) or np.ndarray in map(type, kwargs.values())):
             args = [_inexact(x) for x in args]
             kwargs = {k: _inexact(x) for k, x in kwargs.items()}

@@ -36,7 +36,8 @@ RECOMPUTE = 0, 0.25, 0.5, 0.75, 1                 # shares of recomputation that
 CHEAP = 0, 1                                      # and shares of layers that make cheap outputs again
 SHARES = "recompute", "cheap_recompute"
 OBJECTIVES = "time", "goodput", "cost"
-ROWS = 2048                                       # layouts of a pair and a share at a time: their arrays stay in a core's cache
+ROWS = 2048                                       # rows after which a search looks which others it may leave out
+HANDFUL = 4096                                    # layouts of a pair and a share at a time: their arrays stay in a core's cache
 MANY = 5_000_000                                  # layouts from which on pruning pays
 MOST = 10**9                                      # sequences in a batch
 BATCH = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?(?:e\+?[0-9]+)?)\s*([kKMGBT]?)\s*(tokens?|sequences?|)\s*")
@@ -435,8 +436,8 @@ class _Search:
     """All layouts on one number of devices.
 
     A row is a choice of DEGREES; to each belong all SHARES of recomputation, all numbers of copies that divide its replicas
-    and all pairs of `zero` and `sequence_parallel`: prices are arrays [row, share, copies] of each pair. Rows that differ in
-    `chunks` alone are a block.
+    and all pairs of `zero` and `sequence_parallel`: prices are arrays [share, copies, row] of each pair, long in the direction
+    in which memory is. Rows that differ in `chunks` alone are a block.
 
     Pruning is exact. For a block, a pair and every cause of a Step, `Tape.bounds` gives a number l <= the cause, for all
     its chunks, shares and copies; causes are seconds, so max(l, 0) <= the cause too, and the sum L of these is <= the time of each
@@ -464,10 +465,14 @@ class _Search:
         early = [rule for rule in UNPRICED if "copies" not in job.limits]                       # what no row can have
         self.copies = np.array([c for c in divisors(cluster.devices) if c in job.limits.get("copies", (c,))
                                 and not broken(SimpleNamespace(**vars(q), copies=c), early)], np.int64)
-        self.allowed = self.masks()
-        self.each = sum(a.sum((1, 2))*(self.shares.shape[1]//a.shape[1]) for a in self.allowed)      # legal layouts of each row
+        # [share, copies, row], of one share where all are alike: a number, whose bit k says whether it is legal with pair k
+        self.allowed = functools.reduce(np.bitwise_or, (mask*np.uint8(1 << k) for k, mask in enumerate(self.masks())))
+        self.each = np.bitwise_count(self.allowed).sum((0, 1), int)*(self.shares.shape[1]//len(self.allowed))
         self.legal = int(self.each.sum())
         self.levels = np.array(divisors(cluster.devices))
+        # [copies, kind] where nothing is sharded, and where something is; replicas and cp say the kind of a row
+        first, self.kind = np.unique(self.replicas*(cluster.devices + 1) + rows["cp"], return_index=True, return_inverse=True)[1:]
+        self.level = [np.searchsorted(self.levels, self.blast(zero, first)) for zero in (0, 1)]
         self.split = functools.reduce(lambda key, name: key*(cluster.devices + 1) + rows[name], ("tp", "pp", "cp", "ep"), 0)
         self.top, self.front = np.empty((0, 7)), np.empty((0, 7))       # score, memory, blast, row, pair, share, copies
         self.table = np.full((len(self.levels), EDGES + 1), np.inf)
@@ -476,8 +481,8 @@ class _Search:
 
     @property
     def recomputed(self):
-        """The shares as arrays [share, 1], by name."""
-        return {name: x[:, None] for name, x in zip(SHARES, self.shares)}
+        """The shares as arrays [share, 1, 1], by name."""
+        return {name: x[:, None, None] for name, x in zip(SHARES, self.shares)}
 
     def rules(self):
         """The Rules of what is chosen for a row: the laws, what has another name that is a choice too, and the job's own."""
@@ -489,43 +494,45 @@ class _Search:
 
     def letters(self, zero, sp):
         """The letters of all layouts of a pair, as arrays."""
-        rows = {name: x[:, None, None] for name, x in self.rows.items()}
-        return SimpleNamespace(**vars(self.job.letters(self.cluster.devices, self.model)) | rows, zero=int(zero), copies=self.copies,
-                               sequence_parallel=int(sp), **self.recomputed)
+        return SimpleNamespace(**vars(self.job.letters(self.cluster.devices, self.model)) | self.rows, zero=int(zero),
+                               copies=self.copies[:, None], sequence_parallel=int(sp), **self.recomputed)
 
     def masks(self, without=(), known=None):
-        """Which layouts of each pair are legal: arrays [row, share, copies], of one share where all are alike.
+        """Which layouts of each pair are legal: arrays [share, copies, row], of one share where all are alike.
 
         without, known   Rules that are not asked; a dict in which the masks of Rules are kept, for the next call
         """
         known, found = {} if known is None else known, []
+        whole = self.replicas % self.copies[None, :, None] == 0
         for zero, sp in self.pairs:
-            q = self.letters(zero, sp)
-            keep = self.replicas[:, None, None] % self.copies == 0
+            q, keep, again = self.letters(zero, sp), whole, True        # of copies and of shares, apart while they are small
             for rule in self.rules():
                 if rule not in without:
                     key = rule.name, *(value for name, value in (("zero", zero), ("sequence_parallel", sp)) if name in rule.letters)
                     if key not in known:
                         known[key] = rule.holds(q)
-                    keep = keep & known[key]
-            found.append(keep)
+                    if rule.letters & {*SHARES}:
+                        again = again & known[key]
+                    else:
+                        keep = keep & known[key]
+            found.append(keep & again)
         return found
 
     def first(self, masks):
         """The letters of the first layout that these masks leave, as whole numbers and a share; None where they leave none."""
         for (zero, sp), mask in zip(self.pairs, masks):
             if mask.any():
-                row, share, copy = (int(k[0]) for k in np.nonzero(mask))
+                row, share, copy = (int(k[0]) for k in np.nonzero(np.moveaxis(mask, 2, 0)))
                 q = vars(self.job.letters(self.cluster.devices, self.model)) | {k: int(x[row]) for k, x in self.rows.items()}
                 return SimpleNamespace(**q, zero=int(zero), sequence_parallel=int(sp), copies=int(self.copies[copy]),
                                        **dict(zip(SHARES, self.shares[:, share].tolist())))
         return None
 
-    def blast(self, zero, at, copies):
-        """Devices that share a copy of the state, rows `at` by numbers of copies; all where these do not divide the replicas."""
-        tp, pp, cp, replicas = (x[at, None] for x in (*(self.rows[name] for name in ("tp", "pp", "cp")), self.replicas))
+    def blast(self, zero, at):
+        """Devices that share a copy of the state, copies by rows `at`; all where copies do not divide the replicas."""
+        replicas, copies = self.replicas[at], self.copies[:, None]
         shards = np.where(replicas % copies, replicas, replicas//copies) if zero else 0*copies + 1
-        return tp*pp*np.lcm(cp, shards)
+        return self.cluster.devices//replicas*np.lcm(self.rows["cp"][at], shards)
 
     def run(self):
         job = self.job
@@ -554,8 +561,8 @@ class _Search:
 
     def inputs(self, at, columns):
         """The inputs of the tape for rows `at`, and for these columns of copies, {zero: columns}."""
-        known = {name: x[at, None, None].astype(float) for name, x in self.rows.items()} | self.recomputed
-        known |= {f"shards_{zero}": self.replicas[at, None, None]/self.copies[some] for zero, some in columns.items()}
+        known = {name: x[at].astype(float) for name, x in self.rows.items()} | self.recomputed
+        known |= {f"shards_{zero}": self.replicas[at]/self.copies[some, None] for zero, some in columns.items()}
         return {name: known[name] for name in self.tape.inputs}
 
     # ---- order and pruning -------------------------------------------------------------------
@@ -574,9 +581,10 @@ class _Search:
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
         first, self.counts = order[starts], np.diff(starts, append=self.size)
         low, high = (f.reduceat(self.rows["chunks"][order], starts).astype(float) for f in (np.minimum, np.maximum))
-        columns = [np.logical_or.reduceat(a.any(1)[order], starts) for a in self.allowed]         # of each pair, [block, copies]
+        some = np.bitwise_or.reduceat(np.bitwise_or.reduce(self.allowed)[:, order], starts, 1)
+        columns = [some & 1 << k > 0 for k in range(len(self.pairs))]                               # of each pair, [copies, block]
         seconds, nbytes = self.block_bounds(steps, first, low, high, columns)
-        allowed = np.array([some.any(1) for some in columns])
+        allowed = np.array([some.any(0) for some in columns])
         hopeful = allowed & (nbytes <= self.limit)
         promise = np.where(hopeful, seconds, np.inf).min(0)
         waiting = np.argsort(promise, kind="stable")
@@ -590,9 +598,9 @@ class _Search:
                 waiting = waiting[self.needed(seconds[:, waiting], nbytes[:, waiting], first[waiting], hopeful[:, waiting])]
 
     def handfuls(self, rows):
-        """These rows in pieces of about ROWS layouts of a pair and a share, those together that have the same copies."""
+        """These rows in pieces of about HANDFUL layouts of a pair and a share, those together that have the same copies."""
         rows = rows[np.lexsort((self.each[rows], self.replicas[rows]))]
-        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(ROWS*self.shares.shape[1]*len(self.pairs)))) + 1)
+        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(self.each[rows])//(HANDFUL*self.shares.shape[1]*len(self.pairs)))) + 1)
 
     def block_bounds(self, steps, first, low, high, columns):
         """Bounds from below of the time and the memory of each block and pair: two arrays [pair, block]."""
@@ -603,9 +611,9 @@ class _Search:
         values["recompute"] = np.minimum(values["recompute"][0], whole), whole
         for zero in {zero for zero, _ in self.pairs}:
             some = functools.reduce(np.logical_or, (may for pair, may in zip(self.pairs, columns) if pair[0] == zero))
-            shards = self.replicas[first, None]/self.copies
-            most = np.max(shards, 1, where=some, initial=1)
-            values[f"shards_{zero}"] = np.minimum(np.min(shards, 1, where=some, initial=np.inf), most), most
+            shards = self.replicas[first]/self.copies[:, None]
+            most = np.max(shards, 0, where=some, initial=1)
+            values[f"shards_{zero}"] = np.minimum(np.min(shards, 0, where=some, initial=np.inf), most), most
         lows = iter(tape.bounds(**{name: values[name] for name in tape.inputs}))
         seconds, nbytes = [], []
         for step in steps:
@@ -619,61 +627,58 @@ class _Search:
         worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
         out = np.zeros(seconds.shape[1], bool)
         for k, (zero, _) in enumerate(self.pairs):
-            better = self.known(nbytes[k], self.blast(zero, first, self.copies).min(1))
+            better = self.table[self.level[zero > 0].min(0)[self.kind[first]], self.edge(nbytes[k])]
             out |= hopeful[k] & ((seconds[k] <= worst) | (seconds[k] <= better))
         return out
 
-    def known(self, nbytes, blast):
-        """The least time of a known layout with no more memory, and no larger a blast."""
-        edge = np.clip(np.nan_to_num(nbytes*(EDGES/self.limit)), 0, EDGES).astype(np.int64)
-        return self.table[np.searchsorted(self.levels, blast), edge]
+    def edge(self, nbytes):
+        """The step of the table, at each level the least time of a known layout with no more memory and no larger a blast."""
+        return np.minimum(np.fmax(nbytes*(EDGES/self.limit), 0), EDGES).astype(np.int64)
 
     # ---- prices ------------------------------------------------------------------------------
     def price(self, at):
         """Price these rows, and keep what belongs to the best or to the front."""
-        allowed = [a[at] for a in self.allowed]
-        columns = {}
-        for (zero, _), may in zip(self.pairs, allowed):
-            columns[zero] = columns.get(zero, False) | may.any((0, 1))
-        columns = {zero: np.flatnonzero(some) for zero, some in columns.items()}
+        allowed = self.allowed[:, :, at]
+        some, bits = np.bitwise_or.reduce(allowed, (0, 2)), {}
+        for k, (zero, _) in enumerate(self.pairs):
+            bits[zero] = bits.get(zero, 0) | 1 << k
+        columns = {zero: np.flatnonzero(some & mine) for zero, mine in bits.items()}
         results = self.tape.run(**self.inputs(at, columns))
         fresh, firsts = [], []
         for k, (zero, _) in enumerate(self.pairs):
-            may = allowed[k][:, :, columns[zero]]
-            if not may.any():
+            may = allowed[:, columns[zero]] & 1 << k > 0
+            if not (legal := np.count_nonzero(may)):
                 continue
-            shape = len(at), self.shares.shape[1], may.shape[2]
+            shape = self.shares.shape[1], may.shape[1], len(at)
             seconds, nbytes = (np.broadcast_to(x, shape) for x in results[2*k:2*k + 2])
-            self.priced += int(may.sum())*(shape[1]//may.shape[1])
+            self.priced += int(legal)*(shape[0]//len(may))
             if self.look:
                 self.least = min(self.least, np.min(nbytes, where=may, initial=np.inf))
-            fits = np.flatnonzero(may & (nbytes <= self.limit))
-            self.fits += len(fits)
-            seconds, nbytes = seconds.ravel()[fits], nbytes.ravel()[fits]
+            fits = may & (nbytes <= self.limit)
+            self.fits += int(np.count_nonzero(fits))
             if self.job.most < math.inf:
-                soon = seconds*self.late <= self.job.most
-                fits, seconds, nbytes = fits[soon], seconds[soon], nbytes[soon]
-            if not len(fits):
-                continue
+                fits = fits & (seconds*self.late <= self.job.most)
             worst = self.top[-1, 0] if len(self.top) == self.job.keep else np.inf
+            level = self.level[zero > 0][columns[zero][:, None], self.kind[at]]
+            better = self.table[level, self.edge(nbytes.min(0))]                # of no share is the memory smaller
+            fits = np.flatnonzero(fits & (seconds <= np.maximum(better, worst)))
+            share, copy, row = np.unravel_index(fits, shape)
+            seconds, nbytes, level = seconds[share, copy, row], nbytes[share, copy, row], level[copy, row]
             chosen = np.flatnonzero(seconds <= worst)
             if len(chosen) > self.job.keep and not self.job.splits:
                 chosen = chosen[seconds[chosen] <= np.partition(seconds[chosen], self.job.keep - 1)[self.job.keep - 1]]
-            blast = self.blast(zero, at, self.copies[columns[zero]])
-            level = np.broadcast_to(np.searchsorted(self.levels, blast)[:, None], shape).ravel()[fits]
-            better = self.table[level, (nbytes*(EDGES/self.limit)).astype(np.int64)]
-            for kept, which in ((firsts, chosen), (fresh, np.flatnonzero(seconds <= better))):
-                row, share, copy = np.unravel_index(fits[which], shape)
-                kept.append(np.stack([seconds[which], nbytes[which], blast[row, copy],
-                                      at[row], np.full(len(which), k), share, columns[zero][copy]], 1))
-        if any(map(len, firsts)):
+            for kept, which in ((firsts, chosen), (fresh, np.flatnonzero(seconds <= self.table[level, self.edge(nbytes)]))):
+                if len(which):
+                    kept.append(np.stack([seconds[which], nbytes[which], self.levels[level[which]], at[row[which]],
+                                          np.full(len(which), k), share[which], columns[zero][copy[which]]], 1))
+        if firsts:
             everyone = np.concatenate([self.top, *firsts])
             everyone = everyone[np.lexsort(everyone.T[::-1])]
             if self.job.splits:
                 split = self.split[everyone[:, 3].astype(int)]
                 everyone = everyone[np.sort(np.unique(split, return_index=True)[1])]
             self.top = everyone[:self.job.keep]
-        if any(map(len, fresh)):
+        if fresh:
             self.front = _unbeaten(np.concatenate([self.front, *fresh]), self.levels)
             for i, level in enumerate(self.levels):
                 mine = self.front[self.front[:, 2] <= level]

@@ -9,6 +9,7 @@ number decides no branch: `where`, `maximum`, `&` and `|` do.
 """
 import functools
 import json
+import operator
 import weakref
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 from . import algebra
 
 BINARY = "+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=", "&", "|"
+PYTHON = dict(zip((*BINARY, "**"), (getattr(operator, name) for name in (
+    "add sub mul truediv floordiv mod lt le gt ge eq ne and_ or_ pow").split())))
 COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
 MONOTONE = "ceil", "floor", "exp", "log", "log2", "sqrt", "maximum", "larger", "minimum"
 SLACK = 1e-9                              # bounds of intervals are widened by more than rounding can take from them
@@ -29,7 +32,7 @@ class Node:
     _known = weakref.WeakValueDictionary()
 
     def __new__(cls, op, *args):
-        key = op, tuple(id(a) if type(a) is Node else (type(a), a) for a in args)
+        key = op, *[id(a) if type(a) is Node else (type(a), a) for a in args]
         self = cls._known.get(key)
         if self is None:
             self = object.__new__(cls)
@@ -121,30 +124,31 @@ def simplify(outputs):
         return made.get(x, x) if type(x) is Node else x
 
     for node in _order(outputs):
-        made[node] = node if node.op == "in" else _simple(node.op, [at(a) for a in node.args])
+        made[node] = node if node.op == "in" else _simple(node, [at(a) for a in node.args])
     return [at(x) for x in outputs]
 
 
-def _simple(op, args):
-    if not any(type(a) is Node for a in args):
+def _simple(node, args):
+    """A node with these arguments instead of its own."""
+    op = node.op
+    if not any([type(a) is Node for a in args]):
         return _apply(op, *args)
-    a, b = (*args, None)[:2]
-    is_a, is_b = (lambda k: type(a) is not Node and a == k), (lambda k: type(b) is not Node and b == k)
-    if op == "+" and is_a(0) or op == "*" and is_a(1):
-        return b
-    if op in ("+", "-") and is_b(0) or op in ("*", "/") and is_b(1):
-        return a
-    if op == "*" and (is_a(0) or is_b(0)) or op == "/" and is_a(0) or op == "-" and a is b:
-        return 0
-    if op == "where" and type(a) is not Node:
-        return args[1] if a else args[2]
-    return Node(op, *args)
+    if op in ("+", "-", "*", "/"):
+        a, b = args
+        x, y = (None if type(k) is Node else k for k in args)
+        if op == "+" and x == 0 or op == "*" and x == 1:
+            return b
+        if op in ("+", "-") and y == 0 or op in ("*", "/") and y == 1:
+            return a
+        if op == "*" and (x == 0 or y == 0) or op == "/" and x == 0 or op == "-" and a is b:
+            return 0
+    if op == "where" and type(args[0]) is not Node:
+        return args[1] if args[0] else args[2]
+    return node if all([a is b for a, b in zip(args, node.args)]) else Node(op, *args)
 
 
 def _apply(op, *args):
-    if op in BINARY or op == "**":
-        return eval(f"a{op}b", {"a": args[0], "b": args[1]})
-    return getattr(algebra, op)(*args)
+    return PYTHON[op](*args) if op in PYTHON else getattr(algebra, op)(*args)
 
 
 class Tape:
@@ -250,12 +254,13 @@ class Tape:
         between the ends of every input lies between the ends of every result.  Ends need not be reached.
         """
         found = {}
-        for node in self.order:
-            found[node] = (values[node.args[0]] if node.op == "in"
-                           else _interval(node.op, [found[a] if type(a) is Node else a for a in node.args]))
-            if type(found[node]) is tuple and (least := _rounded_up(node)):
-                lo, hi = found[node]
-                found[node] = np.maximum(lo, _ends(_interval("/", [found[a] if type(a) is Node else a for a in least]))[0]), hi
+        with np.errstate(all="ignore"):
+            for node in self.order:
+                found[node] = (values[node.args[0]] if node.op == "in"
+                               else _interval(node.op, [found[a] if type(a) is Node else a for a in node.args]))
+                if type(found[node]) is tuple and (least := _rounded_up(node)):
+                    lo, hi = found[node]
+                    found[node] = np.maximum(lo, _ends(_interval("/", [found[a] if type(a) is Node else a for a in least]))[0]), hi
         ends = [_ends(found[n] if type(n) is Node else n) for n in self.outputs]
         return [(lo - SLACK*abs(lo), hi + SLACK*abs(hi)) for lo, hi in ends]
 
@@ -321,10 +326,9 @@ def _interval(op, args):
         return COMPARE[op](b, c), COMPARE[op](a, d)
     if op in (">", ">="):
         return COMPARE[op](a, d), COMPARE[op](b, c)
-    with np.errstate(all="ignore"):
-        if op == "*" or op == "/" and np.all(np.asarray(c) > 0):
-            ends = [_apply(op, x, y) for x in (a, b) for y in (c, d)]
-            return functools.reduce(np.minimum, ends), functools.reduce(np.maximum, ends)
+    if op == "*" or op == "/" and np.all(np.asarray(c) > 0):
+        ends = [_apply(op, x, y) for x in ((a,) if a is b else (a, b)) for y in ((c,) if c is d else (c, d))]
+        return functools.reduce(np.minimum, ends), functools.reduce(np.maximum, ends)
     shape = np.broadcast_shapes(*map(np.shape, (a, b, c, d)))
     if op in ("==", "!="):
         return np.zeros(shape, bool), np.ones(shape, bool)

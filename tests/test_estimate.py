@@ -152,12 +152,10 @@ def test_array_equals_loop(choice):
     points = list(degrees())
     dp, tp, pp, y = np.array(points, dtype=float).T
     rest = dict(batch=512, recompute=0.5, **choice)
-    every = estimate(LLAMA, MACHINE, Layout(dp=dp, tp=tp, pp=pp, microbatch=y, **rest), 8192)
-    for i, (d, t, p, m) in enumerate(points):
-        one = estimate(LLAMA, MACHINE, Layout(dp=d, tp=t, pp=p, microbatch=m, **rest), 8192)
-        for name, value in everything(one).items():
-            got = np.broadcast_to(everything(every)[name], dp.shape)[i]
-            assert got == pytest.approx(value, rel=1e-12, abs=1e-12), name
+    every = everything(estimate(LLAMA, MACHINE, Layout(dp=dp, tp=tp, pp=pp, microbatch=y, **rest), 8192))
+    loop = [everything(estimate(LLAMA, MACHINE, Layout(dp=d, tp=t, pp=p, microbatch=m, **rest), 8192)) for d, t, p, m in points]
+    for name, got in every.items():
+        assert np.broadcast_to(got, dp.shape) == pytest.approx([one[name] for one in loop], rel=1e-12, abs=1e-12), name
 
 
 @pytest.mark.parametrize("choice", [dict(zero=z, sequence_parallel=sp_) for z in range(4) for sp_ in (False, True)])
@@ -169,20 +167,20 @@ def test_symbol_equals_number(choice):
     f = sp.lambdify((*symbols, S), list(outputs.values()), "math", cse=True)
     for *point, length in [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 1, 8192), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 0.5, 4096),
                            (256, 1, 4, 16, 4, 2, 5, 0, 0, 1, 32768), (64, 1, 1, 4, 16, 8, 1, 1, 0, 0, 8192)]:
-        number = estimate(LLAMA, MACHINE, Layout(**dict(zip(names, point)), **choice), length)
+        number = everything(estimate(LLAMA, MACHINE, Layout(**dict(zip(names, point)), **choice), length))
         for name, value in zip(outputs, f(*point, length)):
-            assert value == pytest.approx(everything(number)[name], rel=1e-11, abs=1e-12), name
+            assert value == pytest.approx(number[name], rel=1e-11, abs=1e-12), name
 
 
 def test_arrays_of_every_field_equal_a_loop():
     points = [(512, 1, 16, 8, 4, 1, 2, 1, 0.5, 1), (512, 2, 64, 2, 4, 1, 1, 0.25, 1, 0.5), (256, 1, 4, 16, 4, 2, 5, 0, 0, 1)]
     names = "batch", "microbatch", "dp", "tp", "pp", "cp", "chunks", "recompute", "scores", "cheap_recompute"
     for zero in range(4):
-        every = step(Layout(**dict(zip(names, np.array(points, dtype=float).T)), zero=zero))
+        every = everything(step(Layout(**dict(zip(names, np.array(points, dtype=float).T)), zero=zero)))
         for i, point in enumerate(points):
             one = step(Layout(**dict(zip(names, point)), zero=zero))
             for name, value in everything(one).items():
-                got = np.broadcast_to(everything(every)[name], 3)[i]
+                got = np.broadcast_to(every[name], 3)[i]
                 assert got == pytest.approx(value, rel=1e-12, abs=1e-12), name
 
 
@@ -1167,10 +1165,9 @@ def bench():
 def test_all_runs_at_once_are_the_runs_one_by_one(bench):
     best = np.log([fitted()[name] for name in bench.names])
     causes = bench.causes(best)
-    for i, r in enumerate(bench.runs):
-        s = estimate(**r.arguments)
-        for cause in CAUSES:
-            assert np.broadcast_to(causes[cause], len(bench.runs))[i] == pytest.approx(s.seconds[cause], rel=1e-9, abs=1e-12), (r.key, cause)
+    loop = [estimate(**r.arguments).seconds for r in bench.runs]
+    for cause in CAUSES:
+        assert np.broadcast_to(causes[cause], len(loop)) == pytest.approx([seconds[cause] for seconds in loop], rel=1e-9, abs=1e-12), cause
 
 
 def test_the_constants_of_the_file_are_what_the_rows_say(bench):

@@ -110,7 +110,7 @@ def test_prices_are_those_of_estimate(page):
     ids=lambda x: x if isinstance(x, str) else "")
 def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limits):
     """As many legal layouts, as many that fit, the same best time; the same vocabulary; a reason where there is none."""
-    want = plan(model(name), machine, batch, seq_len, prune=False, **limits)
+    want = plan(model(name), machine, batch, seq_len, **limits)
     got = page.evaluate(SEARCH, setting(name, machine, batch, seq_len, **limits))
     assert (got["legal"], got["fits"]) == (want.legal, want.fits if want.legal <= MANY else None)
     assert page.evaluate(PRICES, [[setting(name, machine, batch, seq_len, **limits), []]])[0]["vocab"] == want.model.vocab

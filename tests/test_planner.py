@@ -121,25 +121,53 @@ def test_an_option_that_is_none_is_told():
     assert count == 1 and words.endswith("schedule = 1 has 2 on pp = 2.")
 
 
+def product(rows, **ranges):
+    """Arrays of each of these rows with each choice of these."""
+    at, *chosen = np.meshgrid(np.arange(len(rows["dp"])), *ranges.values(), indexing="ij")
+    return {name: x[at.ravel()] for name, x in rows.items()} | {name: x.ravel() for name, x in zip(ranges, chosen)}
+
+
+def only(rows, keep):
+    return {name: x[keep] for name, x in rows.items()}
+
+
+def splits(devices):
+    """tp, pp, cp and dp, each from 1 to all devices, that use all of them, as arrays."""
+    tp, pp, cp = (np.ravel(x) for x in np.meshgrid(*3*[np.arange(1, devices + 1)]))
+    return only(dict(tp=tp, pp=pp, cp=cp, dp=devices//(tp*pp*cp)), devices % (tp*pp*cp) == 0)
+
+
+def legal(shape, machine, seq_len, batch, rows):
+    """Which of these layouts `Layout.check` passes: the same rules of all at once.
+
+    `check` itself gives as many sentences as rules are broken: of some that break none, one and each alone, or several.
+    """
+    q = letters(shape, devices=machine.devices, seq_len=seq_len, batch=batch, zero=1, sequence_parallel=0, shards=rows["dp"]*rows["cp"], **rows)
+    broken_ = np.array([~np.broadcast_to(rule.holds(q), len(rows["dp"])) for rule in RULES])
+    wrong = broken_.sum(0)
+    for some in (wrong == 0, wrong > 1, *(broken_ & (wrong == 1))):
+        some = np.flatnonzero(some)
+        for k in some[::len(some)//5 + 1]:
+            lay = Layout(batch=batch, **{name: int(x[k]) for name, x in rows.items()})
+            assert len(lay.check(shape, machine, seq_len)) == wrong[k], lay
+    return wrong == 0
+
+
 def test_the_enumeration_is_check():
-    """Every layout that `check` passes, and no other, once."""
+    """Every layout that `check` passes, and no other, once; `check` itself is asked about all of the smallest problem."""
     for shape, devices, batch, seq_len in ((replace(SMALL, layers=8), 16, 24, 4096), (replace(SMALL, layers=6, heads=12, kv_heads=4), 24, 18, 768),
                                            (replace(SMALL, layers=2), 8, 24, 4096),
                                            (replace(model("mixtral-8x7b"), layers=4), 8, 16, 2048)):
         machine = cluster("dgx-h100", devices)
-        rows = layouts(letters(shape, devices=devices, batch=batch, seq_len=seq_len))
-        found = list(zip(*(rows[k].tolist() for k in DEGREES)))
-        ranges = dict(pp=range(1, devices + 1), tp=range(1, devices + 1), cp=range(1, devices + 1),
-                      ep=range(1, 9) if shape.experts else [1], microbatch=range(1, batch + 1), chunks=range(1, shape.layers + 3))
-        want = []
-        for pp, tp, cp in itertools.product(ranges["pp"], ranges["tp"], ranges["cp"]):
-            if devices % (pp*tp*cp):
-                continue
-            for ep, b, v, schedule in itertools.product(ranges["ep"], ranges["microbatch"], ranges["chunks"], range(4)):
-                lay = Layout(batch=batch, pp=pp, chunks=v, schedule=schedule, tp=tp, cp=cp, dp=devices//(pp*tp*cp), ep=ep, microbatch=b)
-                if lay.check(shape, machine, seq_len) == ():
-                    want.append(tuple(getattr(lay, k) for k in DEGREES))
-        assert sorted(found) == sorted(want) and len(set(found)) == len(found) > 50
+        found = layouts(letters(shape, devices=devices, batch=batch, seq_len=seq_len))
+        found = np.stack([found[k] for k in DEGREES], 1).tolist()
+        rows = product(splits(devices), ep=range(1, 9) if shape.experts else [1], microbatch=range(1, batch + 1), chunks=range(1, shape.layers + 3),
+                       schedule=range(4))
+        passed = legal(shape, machine, seq_len, batch, rows)
+        if shape.layers == 2:
+            lays = [Layout(batch=batch, **{name: int(x[k]) for name, x in rows.items()}) for k in range(len(passed))]
+            assert [lay.check(shape, machine, seq_len) == () for lay in lays] == passed.tolist()
+        assert sorted(found) == sorted(np.stack([rows[k] for k in DEGREES], 1)[passed].tolist()) and len(set(map(tuple, found))) == len(found) > 50
 
 
 def test_a_page_goes_through_the_same_layouts():
@@ -191,41 +219,33 @@ def problem(seed):
 
 
 def everything(shape, machine, batch, seq_len, limits):
-    """Time, memory, blast of every legal layout, by `Layout.check` and `estimate` alone: an array of rows.
-
-    What is illegal in one chunk and in 1F1B, no other order of the pipeline mends.
-    """
+    """Time, memory, blast of every legal layout, by the rules of `Layout.check` and `estimate` alone: three arrays."""
     allowed = {"zero": range(4), "sequence_parallel": (False, True), "recompute": (0, 0.25, 0.5, 0.75, 1), "cheap_recompute": (0, 1),
                "copies": divisors(machine.devices)} | limits
-    devices, found = machine.devices, []
-    degrees = []
-    for tp, pp, cp in itertools.product(range(1, devices + 1), repeat=3):
-        if devices % (tp*pp*cp) == 0 and tp in limits.get("tp", (tp,)):
-            dp = devices//(tp*pp*cp)
-            for b in (b for b in range(1, batch + 1) if batch % (b*dp) == 0):
-                plain = Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, microbatch=b)
-                if plain.check(shape, machine, seq_len):
-                    continue
-                for v, schedule in itertools.product(range(1, shape.layers + 3), limits.get("schedule", range(4))):
-                    if replace(plain, chunks=v, schedule=schedule).check(shape, machine, seq_len) == ():
-                        degrees.append((tp, pp, cp, dp, v, b, schedule))
+    found = []
+
+    rows = splits(machine.devices)
+    rows = only(rows, np.isin(rows["tp"], limits.get("tp", rows["tp"])))
+    rows = product(rows, microbatch=range(1, batch + 1), chunks=range(1, shape.layers + 3), schedule=limits.get("schedule", range(4)), ep=[1])
+    rows = only(rows, legal(shape, machine, seq_len, batch, rows))
+    rows = product(rows, recompute=allowed["recompute"], cheap_recompute=allowed["cheap_recompute"], copies=allowed["copies"])
+    replicas, copies, again = rows["dp"]*rows["cp"], rows["copies"], rows["recompute"] > 0
+    rows = only(rows, (replicas % copies == 0) & ~(again & (rows["cheap_recompute"] > 0)) & ~(again & (rows["schedule"] > 0)))    # weight gradients do not wait
     for zero, shared in itertools.product(allowed["zero"], allowed["sequence_parallel"]):
-        rows = [(*d, again, cheap, copies, d[2]*d[3]//copies) for d in degrees
-                for again, cheap, copies in itertools.product(allowed["recompute"], allowed["cheap_recompute"], allowed["copies"])
-                if not (again and cheap) and d[2]*d[3] % copies == 0
-                and (copies == 1 if zero == 0 else d[2]*d[3] > copies or 0 not in allowed["zero"])
-                and (again == 0 or d[6] == 0)                                                   # weight gradients do not wait
-                and (not shared or (d[0] > 1 or False not in allowed["sequence_parallel"]) and seq_len % (d[0]*d[2]) == 0)]
-        for one in (True, False):                                                               # copy, or several
-            if not (some := [r for r in rows if (r[9] == 1) == one]):
+        tp, cp, copies, replicas = rows["tp"], rows["cp"], rows["copies"], rows["dp"]*rows["cp"]
+        keep = copies == 1 if zero == 0 else (replicas > copies) | (0 not in allowed["zero"])
+        if shared:
+            keep = keep & ((tp > 1) | (False not in allowed["sequence_parallel"])) & (seq_len % (tp*cp) == 0)
+        for one in True, False:                                                                 # copy, or several
+            some = only(rows, keep & ((copies == 1) == one))
+            if not len(some["copies"]):
                 continue
-            tp, pp, cp, dp, v, b, schedule, again, cheap, copies, shards = map(np.array, zip(*some, strict=True))
-            step = estimate(shape, machine, Layout(batch=batch, tp=tp, pp=pp, cp=cp, dp=dp, chunks=v, schedule=schedule, microbatch=b, zero=zero, shards=None if one else shards,
-                                                   sequence_parallel=shared, recompute=again, cheap_recompute=cheap), seq_len)
-            blast = tp*pp*(cp if zero == 0 else np.lcm(cp, shards))
-            assert not one or zero == 0 or (blast == devices).all()
-            found.append(np.stack([step.time, step.memory, blast], 1))
-    return np.concatenate(found) if found else np.empty((0, 3))
+            shards = some["dp"]*some["cp"]//some.pop("copies")
+            step = estimate(shape, machine, Layout(batch=batch, zero=zero, shards=None if one else shards, sequence_parallel=shared, **some), seq_len)
+            blast = some["tp"]*some["pp"]*(some["cp"] if zero == 0 else np.lcm(some["cp"], shards))
+            assert not one or zero == 0 or (blast == machine.devices).all()
+            found.append(np.stack([step.time, step.memory, blast]))
+    return np.concatenate(found, 1) if found else np.empty((3, 0))
 
 
 @pytest.mark.parametrize("decade", range(20))
@@ -241,6 +261,7 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
         every = plan(shape, machine, batch, seq_len, keep=keep, prune=False, **limits)
         with monkeypatch.context() as few:
             few.setattr("capacity.planner.ROWS", 16)
+            few.setattr("capacity.planner._why", lambda *job: ())       # reasons are asked of the first
             pruned = plan(shape, machine, batch, seq_len, keep=keep, prune=True, **limits)
             one = plan(shape, machine, batch, seq_len, keep=keep, prune=True, **limits | {"copies": 1})
         assert every.candidates == pruned.candidates and every.front == pruned.front and every.legal == pruned.legal
@@ -249,25 +270,25 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
         single.append(one.priced/one.legal if one.legal else 1)
         shape = every.model
         found = everything(shape, machine, batch, seq_len, limits)
-        assert len(found) == every.legal, seed
-        fitting = found[found[:, 1] <= 0.9*machine.device.memory]
-        assert len(fitting) == every.fits
-        if not len(fitting):
+        assert found.shape[1] == every.legal, seed
+        fitting = found[:, found[1] <= 0.9*machine.device.memory]
+        assert fitting.shape[1] == every.fits
+        if not every.fits:
             assert not every and not every.front and every.why
             continue
         for c in every.candidates + every.front:
             assert c.layout.check(shape, machine, seq_len) == ()
             assert c.memory <= 0.9*machine.device.memory
-        times = np.sort(fitting[:, 0])[:keep]
+        times = np.sort(fitting[0])[:keep]
         assert np.allclose([c.time for c in every.candidates], times, rtol=1e-12, atol=0)
         front = np.array([(c.time, c.memory, c.blast) for c in every.front])
         low = front*(1 - 1e-12)                                     # two layouts may take equal time but for rounding
         for a in front*[1 - 1e-12, 1, 1]:
-            assert not np.all(fitting <= a, 1).any(), "nothing beats a layout of the front"
+            assert not np.all(fitting <= a[:, None], 0).any(), "nothing beats a layout of the front"
         assert (np.all(front[:, None] <= front, 2) == np.eye(len(front), dtype=bool)).all(), "nor another of it"
-        beaten = np.zeros(len(fitting), bool)
+        beaten = np.zeros(every.fits, bool)
         for a in low:
-            beaten |= np.all(a <= fitting, 1)
+            beaten |= np.all(a[:, None] <= fitting, 0)
         assert beaten.all(), "and something of the front is as good as each layout"
     assert np.mean(single) < 0.65 and np.mean(share) < 0.75, "most need no price, with copies a quarter"
 
@@ -284,7 +305,7 @@ def test_the_few_that_are_kept_are_the_first_of_many():
 def test_of_each_split_the_best(shape, devices):
     """As all candidates, the first of each tp, pp, cp and ep; pruned or not."""
     job, few, seen, want = (shape, cluster("dgx-h100", devices), 64, 4096), dict(recompute=(0, 1), share=1), set(), []
-    for c in plan(*job, keep=10**6, prune=False, **few).candidates:
+    for c in plan(*job, keep=2000, prune=False, **few).candidates:
         key = c.layout.tp, c.layout.pp, c.layout.cp, c.layout.ep
         want += [] if key in seen else [c.layout]
         seen.add(key)
@@ -598,16 +619,23 @@ def said(found):
     return " ".join(found.why)
 
 
+def works(*job, **how):
+    """Whether there is a plan, whose reasons, searches all, nobody asks for."""
+    with pytest.MonkeyPatch.context() as quiet:
+        quiet.setattr("capacity.planner._why", lambda *job: ())
+        return bool(plan(*job, **how))
+
+
 def test_what_does_not_fit_is_told_how_it_would():
     machine = cluster("dgx-h100", 8)
     words = said(plan(LARGE, machine, 64, 8192))
     assert "No layout fits: the smallest of" in words and "GB per device, and 90% of 80 GB may be filled" in words
-    assert "use 32 devices" in words and plan(LARGE, machine, 64, 8192, devices=32) and not plan(LARGE, machine, 64, 8192, devices=16)
+    assert "use 32 devices" in words and plan(LARGE, machine, 64, 8192, devices=32) and not works(LARGE, machine, 64, 8192, devices=16)
     assert "fill all of the memory" not in words and "fill all of the memory (share = 1)" in said(plan(LARGE, cluster("dgx-h100", 16), 64, 8192))
     need = float(words.split("needs ")[1].split(" GB")[0])*GB
     bigger = replace(machine, device=replace(machine.device, memory=1.02*need/0.9))
     smaller = replace(machine, device=replace(machine.device, memory=0.98*need/0.9))
-    assert plan(LARGE, bigger, 64, 8192) and not plan(LARGE, smaller, 64, 8192), "the smallest is the smallest"
+    assert plan(LARGE, bigger, 64, 8192) and not works(LARGE, smaller, 64, 8192), "the smallest is the smallest"
 
 
 def test_a_limit_that_hurts_is_named():
@@ -625,12 +653,12 @@ def followed(change, shape, machine, batch, seq_len, limits):
         limits = {k: v for k, v in limits.items() if k not in found[1].split(", ")}
     elif found := re.fullmatch(r"use ([\d,]+) devices", change):
         kw["devices"] = int(found[1].replace(",", ""))
-        assert not plan(shape, machine, batch, seq_len, devices=kw["devices"]//2, **limits), "half of them are too few"
+        assert not works(shape, machine, batch, seq_len, devices=kw["devices"]//2, **limits), "half of them are too few"
     elif found := re.fullmatch("take (.*), with .*", change):
         device, = (a for a in accelerators().values() if a.name == found[1])
         for other in accelerators().values():
             if machine.device.memory < other.memory < device.memory and other.measured:
-                assert not plan(shape, replace(machine, device=other), batch, seq_len, **limits), "a smaller one is too small"
+                assert not works(shape, replace(machine, device=other), batch, seq_len, **limits), "a smaller one is too small"
         machine = replace(machine, device=device)
     elif change.endswith("(share = 1)"):
         kw["share"] = 1
