@@ -1,8 +1,12 @@
 """The package alone: built as a wheel, unpacked elsewhere, used without this repository."""
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = """
@@ -36,3 +40,13 @@ def test_the_wheel_works_outside_the_repository(tmp_path):
     done = subprocess.run([sys.executable, "-P", "-c", PROGRAM, str(home)], cwd=tmp_path, env={"PYTHONPATH": str(home), "PATH": ""},
                           capture_output=True, text=True)
     assert done.returncode == 0 and "Llama 3 8B on 8 x NVIDIA H100" in done.stdout, done.stderr
+
+
+def test_what_is_pinned_can_be_installed_on_the_oldest_python():
+    """Debian 12 has 3.11.2: a pin that asks for more would stop `make book` there."""
+    oldest = tomllib.loads((ROOT/"pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+    pins = dict(line.split("==") for line in (ROOT/"requirements.lock.txt").read_text().splitlines() if "==" in line)
+    installed = {name: distribution(name) for name in pins}
+    assert {name: d.version for name, d in installed.items()} == pins, "make"
+    asks = {name: d.metadata["Requires-Python"] or "" for name, d in installed.items()}
+    assert {name: says for name, says in asks.items() if not SpecifierSet(says).contains(oldest)} == {}
