@@ -32,7 +32,7 @@ P = typing.ParamSpec("P")                      # a formula is called with its fu
 
 
 def _inexact(x):
-    """A Fraction or int as a float, for beside an array it would make an array of objects."""
+    """An exact number as a float: beside an array a Fraction would make an array of objects."""
     return x if type(x) in (np.ndarray, float) or not isinstance(x, Rational) else float(x)
 
 

@@ -95,23 +95,18 @@ class Bench:
         """Logarithms of the constants that fit these rows best: soft-L1 of the errors, weak log-normal priors."""
         from scipy.optimize import least_squares
         rows = np.arange(len(self.runs)) if rows is None else rows
-        last = {}
 
         def residuals(x):
             return np.concatenate([self.errors(x)[..., rows]/SCALE, (x - self.prior)/self.width], axis=-1)
 
-        def known(x):
-            """Residuals at x, computed once though the slope there is asked for too; the solver scales its copy in place."""
-            if x.tobytes() not in last:
-                last.clear()
-                last[x.tobytes()] = residuals(x)
-            return last[x.tobytes()].copy()
+        once = functools.lru_cache(1)(lambda x: residuals(np.frombuffer(x)))         # the slope at a point asks for them again
 
         def jacobian(x):
             """Of all constants at once: as many prices one after another would take ten times as long."""
             step = np.sqrt(np.finfo(float).eps)*np.maximum(1, abs(x))
-            return ((residuals(x + np.diag(step)) - known(x))/step[:, None]).T
-        return least_squares(known, self.prior if start is None else start, jacobian, loss="soft_l1", xtol=1e-6, ftol=1e-7).x
+            return ((residuals(x + np.diag(step)) - once(x.tobytes()))/step[:, None]).T
+        start = self.prior if start is None else start
+        return least_squares(lambda x: once(x.tobytes()).copy(), start, jacobian, loss="soft_l1", xtol=1e-6, ftol=1e-7).x
 
     def fit(self, rows=None):
         """The fitted constants, {name: value}."""

@@ -153,7 +153,9 @@ def estimate(model, cluster, layout, seq_len, *, format="bf16", stack=CURRENT, c
     gradient when it has been scattered, as PyTorch's fully_shard does unless it is told to wait: with zero 2 and 3 for every
     micro-batch, and behind backward passes alone); of the other messages the stack says which
     share is waited for; the host's time for experts hides behind their products. A node shares its adapters
-    in every collective, ranks lie in the order tensor, context, data, pipeline, and experts on neighbouring ranks. Attention
+    in every collective, ranks lie in the order tensor, context, data, pipeline, and experts on neighbouring ranks. With
+    sequence_parallel a rank keeps its part of the input of each half of a layer and gathers it again for the gradients of the
+    weights, as Megatron-LM does: ten messages a layer, of which programs that keep the whole input send eight. Attention
     is causal, and in 16 bits where `format` is narrower, as is all that lies between products. What is
     recomputed are the layers, never the output head. Routing is even.
 
