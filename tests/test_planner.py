@@ -1,4 +1,5 @@
 """The planner: legal, feasible, nothing better in exhaustive search; reasons that help; the same from all doors."""
+import functools
 import itertools
 import json
 import math
@@ -15,7 +16,7 @@ from capacity import GB, Layout, accelerators, cluster, day, estimate, hour, mem
 from capacity.launch import DIALECTS, refusals
 from capacity.legality import AXES, CHOICES, DEGREES, RULES, SYNONYMS, UNPRICED, UNTRIED, Rule, broken, divisors, layouts, letters
 from capacity.planner import CONSTANTS, LLAMA3_MTBF, Failures, least_time, plan, sequences
-from capacity.tape import Namespace, inputs
+from capacity.tape import Namespace, Tape, inputs
 
 SMALL, LARGE = model("llama3-8b"), model("llama3-70b")
 
@@ -24,7 +25,6 @@ SMALL, LARGE = model("llama3-8b"), model("llama3-70b")
 
 def test_a_rule_is_one_expression_on_numbers_arrays_and_symbols():
     """As numbers one by one, as masks, and as a program of nodes: 500 random layouts of two models."""
-    from capacity.tape import Tape
     rng = np.random.default_rng(3)
     n = 500
     q = {k: rng.choice([1, 2, 3, 4, 6, 8, 16, 64], n) for k in DEGREES}
@@ -264,7 +264,10 @@ def test_nothing_is_better_in_exhaustive_search(decade, monkeypatch):
     """200 random problems: legal, feasible, as good as the best of everything, and the front is the front.
 
     Pruned in handfuls of rows, or what is known of the first would never leave out any of the rest: the problems are small.
+    What two searches record alike, nodes that are one object, is made a program once.
     """
+    programs = functools.cache(lambda *outputs: Tape(outputs))
+    monkeypatch.setattr("capacity.planner.Tape", lambda outputs: programs(*outputs))
     share, single = [], []                                          # priced, of all layouts and of those in one copy
     for seed in range(10*decade, 10*decade + 10):
         (shape, machine, batch, seq_len), limits = problem(seed)
