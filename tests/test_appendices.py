@@ -1,4 +1,5 @@
 """The generated appendices are what the package says, and a letter has one meaning in a chapter."""
+import functools
 import json
 import re
 from collections import defaultdict
@@ -60,14 +61,18 @@ def test_every_citation_of_the_pages_exists():
 
 # ---- the glossary
 TERMS = make_appendices.terms()
-PROSE = {number: " ".join("".join(c["source"]) for c in json.loads((make_appendices.ROOT/f"chapters/{stem}.ipynb").read_text())["cells"]
-                          if c["cell_type"] == "markdown") for number, stem in make_appendices.stems().items()}
-PAGES = PROSE | {name: (make_appendices.ROOT/name).read_text() for name in ("index.md", "preface.md", "plan.md")}
+STEMS = make_appendices.stems()
 
 # Abbreviations that are no terms: units, and names of models, programs, firms and data.
 UNITS = set("GB MB TB PB KiB MiB GiB kB GN".split())
 NAMES = set("""PyTorch DeepSeek GPT NVIDIA BLOOM DeepSpeed ImageNet vLLM SGLang KempnerForge MaxText InternEvo SimuMax TeX ResNet GB200 GB200s GB300
 LM OLMo PaLM MiniMax ByteDance AMD OpenAI GitHub MLPerf CUDA CPU IV II III VI VII VIII JavaScript JupyterLab AI README""".split())
+
+
+@functools.cache
+def prose(chapter):
+    cells = json.loads((make_appendices.ROOT/f"chapters/{STEMS[chapter]}.ipynb").read_text())["cells"]
+    return " ".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
 
 
 def spellings(term):
@@ -89,9 +94,9 @@ def test_no_word_stands_for_two_terms():
 @pytest.mark.parametrize("term", TERMS, ids=lambda t: t["name"])
 def test_a_term_leads_to_a_chapter_that_uses_it_and_a_formula_that_exists(term):
     assert set(term) <= {"name", "also", "chapter", "formula", "says"} and term["says"].endswith(".")
-    assert term["chapter"] in PROSE
+    assert term["chapter"] in STEMS
     assert "formula" not in term or term["formula"] in REGISTRY
-    text = plain(PROSE[term["chapter"]])
+    text = plain(prose(term["chapter"]))
     assert any(re.search(rf"(?<!\w){re.escape(plain(w))}(s|es)?(?!\w)", text) for w in spellings(term)), \
         f"chapter {term['chapter']} says none of {spellings(term)}"
 
@@ -99,10 +104,11 @@ def test_a_term_leads_to_a_chapter_that_uses_it_and_a_formula_that_exists(term):
 def test_every_abbreviation_of_two_pages_is_a_term():
     """What has two capitals in the prose, citations, code and formulas left out."""
     found = defaultdict(set)
-    for page, text in PAGES.items():
+    pages = {number: prose(number) for number in STEMS} | {name: (make_appendices.ROOT/name).read_text() for name in ("index.md", "preface.md", "plan.md")}
+    for page, text in pages.items():
         text = re.sub(r"\{cite\}`[^`]*`|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)", " ", text, flags=re.S)
         for word in re.findall(r"\b[A-Za-z]*[A-Z][A-Za-z0-9]*[A-Z][A-Za-z0-9]*\b", text):
             found[word].add(page)
     known = {part for t in TERMS for w in spellings(t) for part in (w, *re.split(r"[ -]", w))}
     known = {form for w in known for form in (w, w + "s", w.upper())}
-    assert {w: sorted(pages) for w, pages in found.items() if len(pages) > 1 and w not in known | UNITS | NAMES} == {}
+    assert {w: sorted(on) for w, on in found.items() if len(on) > 1 and w not in known | UNITS | NAMES} == {}

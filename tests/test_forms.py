@@ -98,7 +98,9 @@ def refused(nb):
             answer, before, other = compile(tree, "<answer>", "exec"), dict(names), set()
 
             def noted(x, other=other):
-                other |= {name for name, form in FORMS.items() if repr(form(x)) != repr(x)}
+                for name in FORMS.keys() - other:
+                    if (formed := FORMS[name](x)) is not x and repr(formed) != repr(x):
+                        other.add(name)
                 return x
             names["_form"] = noted
             exec(answer, names)

@@ -7,6 +7,7 @@ inline code and the targets of links.
 A caption under a mark is held to more: its numbers stand in its own cell, in an earlier assert or in an output.
 """
 import ast
+import functools
 import html
 import re
 from pathlib import Path
@@ -91,18 +92,23 @@ def quoted(nb):
                 yield token, x
 
 
+@functools.cache
+def both(path):
+    """What a notebook computes and what it quotes: a chapter is asked for its solutions and exercises too."""
+    nb = nbformat.read(path, as_version=4)
+    return computed(nb), [*quoted(nb)]
+
+
 def known(x, values):
     return any(abs(x - v) <= 1e-12*max(x, v) for v in values)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_prose_quotes_what_cells_computed(path):
-    nb = nbformat.read(path, as_version=4)
-    values = computed(nb)
+    values, numbers = both(path)
     if path.parent.name in ("exercises", "solutions"):                     # about a chapter; what is asked, the solution's cells compute
-        for folder in ("chapters", "solutions"):
-            values |= computed(nbformat.read(path.parents[1]/folder/path.name, as_version=4))
-    missing = [written for written, x in quoted(nb) if not known(x, values)]
+        values = values.union(*(both(path.parents[1]/folder/path.name)[0] for folder in ("chapters", "solutions")))
+    missing = [written for written, x in numbers if not known(x, values)]
     assert not missing, f"no cell computes, and no cited table holds: {', '.join(missing)}"
 
 

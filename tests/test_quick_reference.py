@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import quick_reference as quick
+from scipy.optimize import brentq
 
 from capacity import (accelerator, dualpipe_idle, fsdp_egress, link, optimal_recompute_interval, pipeline_bubble, pipeline_egress,
                       pipeline_idle_of_ideal, recompute_overhead, ridge_point, run, sharded_egress, split_backward_time, tensor_parallel_bytes)
@@ -235,14 +236,9 @@ def peak_is_reached(peak, bandwidth):
 def gathered_or_summed(n, P, alpha, beta, encode):
     whole = ring(n, P, alpha, beta)
 
-    def slower(share):
-        message = np.ones(1)
-        return run(lambda comm, x: ring_all_gather(comm, x), [message]*P, link=Link(alpha, beta*8/(share*n))).time + encode >= whole
-    low, high = 1e-4, 1.0
-    for _ in range(26):
-        middle = math.sqrt(low*high)
-        low, high = (low, middle) if slower(middle) else (middle, high)
-    return high
+    def lost(share):
+        return run(ring_all_gather, [np.ones(1)]*P, link=Link(alpha, beta*8/(share*n))).time + encode - whole
+    return brentq(lost, 1e-4, 1, xtol=1e-12)
 
 
 @witness("exposed_time")

@@ -1,4 +1,5 @@
 """The map of the chapters is that of the book, and the hours of the ways are those of the notebooks."""
+import functools
 import json
 import re
 
@@ -72,9 +73,10 @@ def test_a_line_of_the_map_has_a_trace_in_the_chapter(chapter):
 
 def test_the_hours_are_counted_in_the_notebooks():
     """A second count: words one by one, pictures by their outputs, exercises by the solutions that they are made of."""
+    @functools.cache
     def notebook(folder, c):
         return json.loads((reading.ROOT/folder/f"{reading.stems()[c]}.ipynb").read_text())["cells"]
-    whole = {"All chapters": (ORDER, ["easy", "medium", "hard"], "")}
+    said, whole = reading.paths(), {"All chapters": (ORDER, ["easy", "medium", "hard"], "")}
     for name, (chapters, levels, _) in (reading.PATHS | whole).items():
         minutes = 0
         for c in chapters:
@@ -89,7 +91,7 @@ def test_the_hours_are_counted_in_the_notebooks():
                 [level] = re.findall(r" minutes, (easy|medium|hard)\)\*", exercise)
                 if level in levels:
                     minutes += sum(map(int, re.findall(r"(\d+) minutes(?:, \w+)?\)\*", exercise)))
-        assert re.search(rf"{name}\b.* {minutes/60:.0f} hours", reading.paths())
+        assert re.search(rf"{name}\b.* {minutes/60:.0f} hours", said)
 
 
 def test_the_hours_of_a_project_are_counted_from_its_parts():
