@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import inspect
 import json
 import os
 import signal
@@ -113,6 +114,7 @@ def serve():
     import capacity
     for name in [*LIBRARIES, *(f"capacity.{module}" for module in capacity._HOME)]:
         importlib.import_module(name)
+    inspect.getmodule(serve.__code__)                       # finds every module's file, as a kernel's first traceback would
     settle()
     for line in sys.stdin:
         if pid := os.fork():

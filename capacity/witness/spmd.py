@@ -198,6 +198,7 @@ class Comm:
 
     def __init__(self, world, ranks, rank):
         self._world, self._ranks, self.rank, self.size = world, ranks, rank, len(ranks)
+        self._me = ranks[rank]
 
     def __repr__(self):
         return f"rank {self.rank} of {self.size}"
@@ -263,10 +264,6 @@ class Comm:
         """Write down, for a `stepper`, what this rank holds from now on; above 32 ranks nothing is written down."""
         self._world.hold(self._me, state)
 
-    @property
-    def _me(self):
-        return self._ranks[self.rank]
-
     def _global(self, name, r):
         if not (isinstance(r, (int, np.integer)) and 0 <= r < self.size) or r == self.rank:
             raise ValueError(f"{name} = {r!r} on rank {self.rank}; allowed: another rank of 0 to {self.size - 1}")
@@ -275,6 +272,7 @@ class Comm:
 
 class _Handle:
     """A message under way, seen from one of its ends."""
+    __slots__ = "world", "rank", "other", "tag", "done", "value", "ends"
 
     def __init__(self, world, rank, other, tag):
         self.world, self.rank, self.other, self.tag = world, rank, other, tag
@@ -285,11 +283,15 @@ class _Handle:
 
 
 class _Send(_Handle):
+    __slots__ = "nbytes", "parcel", "leaves"
+
     def __str__(self):
         return f"until rank {self.other} receives {_what(self.nbytes, self.tag)}"
 
 
 class _Recv(_Handle):
+    __slots__ = "like",
+
     def __str__(self):
         return f"to receive {_what(None, self.tag)} from rank {self.other}"
 
@@ -342,7 +344,11 @@ class _Port:
 
     def take(self, start, length):
         if length:
-            insort_right(self.busy, (start, start + length), key=_end)
+            busy, span = self.busy, (start, start + length)
+            if not busy or busy[-1][1] <= span[1]:
+                busy.append(span)
+            else:
+                insort_right(busy, span, key=_end)
 
 
 class _World:
@@ -407,15 +413,16 @@ class _World:
                                    "program it runs, not in another thread, rank or run")
             self.waits[handle.rank] = handle
             self.hub.switch()
-        for clock, end in zip((self.clock, self.count), handle.ends):
-            clock.now[handle.rank] = max(clock.now[handle.rank], end)
+        end, count = handle.ends
+        now, counted = self.clock.now, self.count.now
+        now[handle.rank], counted[handle.rank] = max(now[handle.rank], end), max(counted[handle.rank], count)
         return handle.value
 
     def send(self, a, b, value, tag):
         s = _Send(self, a, b, tag)
         s.nbytes, s.parcel = size_of(value), _copy(value)
-        s.leaves = [clock.leave(a, b, s.nbytes) for clock in (self.clock, self.count)]
-        s.ends = [leave[1] for leave in s.leaves]
+        s.leaves = timed, counted = self.clock.leave(a, b, s.nbytes), self.count.leave(a, b, s.nbytes)
+        s.ends = timed[1], counted[1]
         self.sends[a, b].append(s)
         self._match(a, b)
         return s
@@ -431,19 +438,20 @@ class _World:
         self.ends += 1
         if self.ends > 2*self.limit:
             self.hub.switch()                                # and never back
-        if not (self.sends[a, b] and self.recvs[a, b]):
+        sends, recvs = self.sends[a, b], self.recvs[a, b]
+        if not (sends and recvs):
             return
-        s, r = self.sends[a, b].popleft(), self.recvs[a, b].popleft()
+        s, r = sends.popleft(), recvs.popleft()
         if r.tag is not None and r.tag != s.tag:
             raise Mismatch(f"rank {b} waits {r}, which sent it {_what(s.nbytes, s.tag)}" + self._others(b))
         if not _fits(s.parcel, r.like):
             raise Mismatch(f"rank {b} waits to receive {_form(r.like)} from rank {a}, which sent it "
                            f"{_form(s.parcel)}" + self._others(b))
         r.value = s.parcel
-        r.ends = [clock.arrive(b, *leave[2:]) for clock, leave in zip((self.clock, self.count), s.leaves)]
-        self.told[a] = max(self.told[a], r.ends[1])
-        left, *_, link = s.leaves[0]
-        self.out.messages.append(Message(a, b, s.nbytes, s.tag, link, r.ends[1], left, r.ends[0]))
+        (left, _, arrival, taken, link), counted = s.leaves
+        r.ends = there, count = self.clock.arrive(b, arrival, taken, link), self.count.arrive(b, *counted[2:])
+        self.told[a] = max(self.told[a], count)
+        self.out.messages.append(Message(a, b, s.nbytes, s.tag, link, count, left, there))
         for h in (s, r):
             h.done = True
             if self.waits[h.rank] is h:
@@ -465,6 +473,8 @@ def size_of(value):
 
     Lists, tuples and sets count their items, dicts their values.  ValueError for anything else.
     """
+    if type(value) in (list, tuple):
+        return sum(map(size_of, value))
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if value is None:
@@ -474,7 +484,7 @@ def size_of(value):
     if isinstance(value, dict):
         return sum(size_of(v) for v in value.values())
     if isinstance(value, (list, tuple, set, frozenset)):
-        return sum(size_of(v) for v in value)
+        return sum(map(size_of, value))
     if isinstance(value, (str, bytes)):
         return len(value.encode() if isinstance(value, str) else value)
     raise ValueError(f"a payload of type {type(value).__name__}; allowed: arrays, numbers, text, None, and lists, "
