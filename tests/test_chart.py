@@ -384,26 +384,34 @@ def test_page_draws_all_without_an_error(page):
     assert page.locator("figure.cx-gantt .cx-picture svg[role=img]").count() == len(GALLERY)
 
 
+# Chooses an option, if one is named, and tells what the figure says then, its label, and of each option whether it is disabled or checked.
+CHOSEN = """(f, [n, k]) => { const options = [...f.querySelectorAll('fieldset')].map(e => [...e.querySelectorAll('input')]);
+    options[n]?.[k].click();
+    return [f.querySelector('.cx-read').innerHTML, f.querySelector('svg[role=img]').getAttribute('aria-label'),
+        options.map(of => of.map(e => [e.disabled, e.checked]))]; }"""
+
+
 @pytest.mark.parametrize("name", ["all", "few"])
 def test_every_schedule_is_reached_and_what_is_not_there_is_disabled(page, name):
     E, figure = make(name), reset(page, name)
     at, seen = E.keys[0], set()
+    for n, options in enumerate(E.options):
+        assert all(choice(figure, n, o).evaluate("(e, [n, k]) => e === e.closest('figure').querySelectorAll('fieldset')[n].querySelectorAll('input')[k]", [n, k])
+                   for k, o in enumerate(options))
 
-    def walk(at):
+    def walk(at, chosen):
         seen.add(at)
-        assert said(figure) == E.words(E.at[at])
-        label = figure.locator("svg[role=img]").get_attribute("aria-label")
+        words, label, states = figure.evaluate(CHOSEN, chosen)
+        assert words == E.words(E.at[at])
         assert label == f"{E.title}. " + fill(SAID[0], at, E.numbers(E.at[at]))
+        assert states == [[[(*at[:n], o, *at[n + 1:]) not in E.at, o == at[n]] for o in options] for n, options in enumerate(E.options)]
         for n, options in enumerate(E.options):
-            states = figure.locator("fieldset").nth(n).locator("input").evaluate_all("es => es.map(e => [e.disabled, e.checked])")
-            assert states == [[(*at[:n], o, *at[n + 1:]) not in E.at, o == at[n]] for o in options]
-            for o in options:
+            for k, o in enumerate(options):
                 there = *at[:n], o, *at[n + 1:]
                 if there in E.at and there not in seen:
-                    choice(figure, n, o).evaluate("e => e.click()")
-                    walk(there)
-                    choice(figure, n, at[n]).evaluate("e => e.click()")
-    walk(at)
+                    walk(there, [n, k])
+                    figure.evaluate(CHOSEN, [n, options.index(at[n])])
+    walk(at, [None, None])
     assert seen == set(E.keys)
 
 

@@ -132,7 +132,7 @@ class Dressed:
 @functools.cache
 def on_pages():
     """{id: specification} of every explorer as the pages of the book have it."""
-    return {name: explorers.lively(spec, traces) for name, spec, traces in committed()}
+    return {name: explorers.lively(spec, traces) for name, spec, traces in COMMITTED}
 
 
 NUMBERS = """

@@ -31,6 +31,12 @@ def book(tmp_path_factory):
     return pdf, texts, drawn, out
 
 
+@pytest.fixture(scope="module")
+def site():
+    with built.opened() as site:
+        yield site
+
+
 def words(text):
     return re.sub(r"\W+", "", text)
 
@@ -126,25 +132,25 @@ def test_nothing_of_the_screen_is_printed(book):
     assert not re.search("^References$", text, re.M)         # what is cited stands in the bibliography
 
 
-def test_an_explorer_stays_on_one_page_wherever_it_begins():
+def test_an_explorer_stays_on_one_page_wherever_it_begins(site):
     """Its title, what is set, the picture and what it says: one explorer sixteen times, each a centimetre and a half lower."""
-    with built.opened() as site:
-        page = site.context.new_page()
-        page.goto(f"{site.address}{NAMES[1]}.html")
-        page.add_style_tag(path=make_pdf.PAPER/"paper.css")
-        page.evaluate(make_pdf.TYPESET)
-        page.evaluate((make_pdf.PAPER/"paper.js").read_text(), {"page": NAMES[1], "book": [], "address": site.address, "site": ""})
-        page.emulate_media(media="print")
-        told = page.evaluate("""() => {
-            const figure = document.querySelector("figure.cx-explore"), article = document.querySelector(".bd-article");
-            article.replaceChildren(...[...Array(16).keys()].flatMap((k) => {
-                const above = document.createElement("div");
-                above.style = `height: ${15*k + 15}mm; break-before: page`;
-                return [above, figure.cloneNode(true)];
-            }));
-            return [...figure.querySelectorAll(":scope > figcaption, .cx-controls label, .cx-controls output, .cx-read > p")].map((p) => p.textContent);
-        }""")
-        pages = [words(sheet.extract_text()) for sheet in make_pdf.PdfReader(BytesIO(make_pdf.paper(page))).pages]
+    page = site.context.new_page()
+    page.goto(f"{site.address}{NAMES[1]}.html")
+    page.add_style_tag(path=make_pdf.PAPER/"paper.css")
+    page.evaluate(make_pdf.TYPESET)
+    page.evaluate((make_pdf.PAPER/"paper.js").read_text(), {"page": NAMES[1], "book": [], "address": site.address, "site": ""})
+    page.emulate_media(media="print")
+    told = page.evaluate("""() => {
+        const figure = document.querySelector("figure.cx-explore"), article = document.querySelector(".bd-article");
+        article.replaceChildren(...[...Array(16).keys()].flatMap((k) => {
+            const above = document.createElement("div");
+            above.style = `height: ${15*k + 15}mm; break-before: page`;
+            return [above, figure.cloneNode(true)];
+        }));
+        return [...figure.querySelectorAll(":scope > figcaption, .cx-controls label, .cx-controls output, .cx-read > p")].map((p) => p.textContent);
+    }""")
+    pages = [words(sheet.extract_text()) for sheet in make_pdf.PdfReader(BytesIO(make_pdf.paper(page))).pages]
+    page.close()
     assert len(told) > 3
     title = [text for text in pages if words(told[0]) in text]
     assert len(title) == 16 and all(words(part) in text for text in title for part in told)
@@ -165,21 +171,20 @@ def test_the_text_is_set_in_the_face_of_the_site(book):
     assert len(others) == 1 and found[others.pop()] > 30_000, found
 
 
-def test_a_card_of_a_formula_is_open_and_has_no_calculator():
-    with built.opened() as site:
-        page = site.context.new_page()
-        page.goto(f"{site.address}appendices/formulas.html")
-        page.add_style_tag(path=make_pdf.PAPER/"paper.css")
-        page.evaluate("document.querySelector('.bd-article').dataset.kind = 'formulas'")       # as paper.js does
-        page.emulate_media(media="print")
-        seen = """(s) => [...document.querySelectorAll(s)].filter((e) => e.checkVisibility() && e.getBoundingClientRect().height).length"""
-        assert page.evaluate(seen, ".cx-card td:nth-child(3)") == page.locator(".cx-card td:nth-child(3)").count() > 1000
-        assert page.evaluate(seen, ".cx-filter, .cx-card input, .cx-card > summary, .cx-screen") == 0
-        astray = page.evaluate("""() => [...document.querySelectorAll("section:has(> .cx-card)")].filter((card) => {
-            const parts = ["h3", "p", ".math", ".cx-card td:nth-child(2)"].map((s) => card.querySelector(s).getBoundingClientRect());
-            return parts.some((part, k) => k && part.top < parts[k - 1].bottom - 1) || parts[0].left !== parts[1].left;
-        }).map((card) => card.id)""")
-        assert not astray                                     # its name, what it says, the mathematics, the letters: one below the other
+def test_a_card_of_a_formula_is_open_and_has_no_calculator(site):
+    page = site.context.new_page()
+    page.goto(f"{site.address}appendices/formulas.html")
+    page.add_style_tag(path=make_pdf.PAPER/"paper.css")
+    page.evaluate("document.querySelector('.bd-article').dataset.kind = 'formulas'")       # as paper.js does
+    page.emulate_media(media="print")
+    seen = """(s) => [...document.querySelectorAll(s)].filter((e) => e.checkVisibility() && e.getBoundingClientRect().height).length"""
+    assert page.evaluate(seen, ".cx-card td:nth-child(3)") == page.locator(".cx-card td:nth-child(3)").count() > 1000
+    assert page.evaluate(seen, ".cx-filter, .cx-card input, .cx-card > summary, .cx-screen") == 0
+    astray = page.evaluate("""() => [...document.querySelectorAll("section:has(> .cx-card)")].filter((card) => {
+        const parts = ["h3", "p", ".math", ".cx-card td:nth-child(2)"].map((s) => card.querySelector(s).getBoundingClientRect());
+        return parts.some((part, k) => k && part.top < parts[k - 1].bottom - 1) || parts[0].left !== parts[1].left;
+    }).map((card) => card.id)""")
+    assert not astray                                     # its name, what it says, the mathematics, the letters: one below the other
 
 
 @pytest.mark.skipif(not shutil.which("pdftotext") and not os.environ.get("CI"), reason="the edges of words come from poppler's pdftotext")

@@ -26,7 +26,8 @@ JOB = "(s) => document.getElementById('cx-plan').jobOf({...document.getElementBy
 PRICES = """jobs => { const page = document.getElementById('cx-plan'); return jobs.map(([s, layouts]) => {
     const job = page.jobOf({...page.START, ...s}); return job.wrong ? job : {vocab: job.q.vocab, steps: job.steps, prices: layouts.map(l => page.price(job, l))}; }); }"""
 SEARCH = """s => { const page = document.getElementById('cx-plan'), job = page.jobOf({...page.START, ...s});
-    const found = page.search(job), least = found.least && found.least.memory; return {...found, least, splits: null}; }"""
+    const found = page.search(job), least = found.least && found.least.memory;
+    return {...found, least, splits: found.splits.map(s => [[s.tp, s.pp, s.cp, s.ep], s.best && [s.best.time, s.best.memory], !!s.pruned])}; }"""
 LAUNCH = """jobs => { const page = document.getElementById('cx-plan'); return jobs.map(([s, l]) => {
     const job = page.jobOf({...page.START, ...s}), q = {...job.q, ...l};
     return Object.values(page.DIALECTS).map(d => [page.cannot(d, q), page.launched(d, q)]); }); }"""
@@ -46,6 +47,18 @@ def page(tmp_path_factory):
         page.goto(file.as_uri())
         page.wait_for_function("document.documentElement.dataset.found")
         yield page
+
+
+@pytest.fixture(scope="module")
+def search(page):
+    """What the page finds for a job, which is searched once."""
+    found = {}
+
+    def search(s):
+        if (key := tuple(s.items())) not in found:
+            found[key] = page.evaluate(SEARCH, s)
+        return found[key]
+    return search
 
 
 def setting(name, machine, batch, seq_len, format="bf16", **limits):
@@ -108,10 +121,10 @@ def test_prices_are_those_of_estimate(page):
     ("deepseek-v3", cluster("deepseek-h800", 256), 480, 4096, dict(copies=(1, 4), tp=(1, 2, 8))),
     ("llama3-405b", cluster("dgx-h100", 16), 64, 8192, {}), ("llama3-8b", cluster("dgx-h100", 48), 7, 8192, {})],
     ids=lambda x: x if isinstance(x, str) else "")
-def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limits):
+def test_the_search_is_that_of_python(page, search, name, machine, batch, seq_len, limits):
     """As many legal layouts, as many that fit, the same best time; the same vocabulary; a reason where there is none."""
     want = plan(model(name), machine, batch, seq_len, **limits)
-    got = page.evaluate(SEARCH, setting(name, machine, batch, seq_len, **limits))
+    got = search(setting(name, machine, batch, seq_len, **limits))
     assert (got["legal"], got["fits"]) == (want.legal, want.fits if want.legal <= MANY else None)
     assert page.evaluate(PRICES, [[setting(name, machine, batch, seq_len, **limits), []]])[0]["vocab"] == want.model.vocab
     if want:
@@ -123,11 +136,10 @@ def test_the_search_is_that_of_python(page, name, machine, batch, seq_len, limit
         assert any(w["says"] in " ".join(want.why) for w in got["whys"])
 
 
-def test_what_the_page_does_not_price_is_nowhere_the_best(page):
+def test_what_the_page_does_not_price_is_nowhere_the_best(search):
     """Of 18 million layouts: the best of each split, as Python finds it; and few enough are left that the rest of them takes no time."""
     job = "deepseek-v3", cluster("deepseek-h800", 256), 480, 4096
-    found = page.evaluate("""s => { const page = document.getElementById('cx-plan'), found = page.search(page.jobOf({...page.START, ...s}));
-        return {...found, splits: found.splits.map(s => [[s.tp, s.pp, s.cp, s.ep], s.best && [s.best.time, s.best.memory], !!s.pruned])}; }""", setting(*job))
+    found = search(setting(*job))
     want = {(c.layout.tp, c.layout.pp, c.layout.cp, c.layout.ep): (c.time, c.memory) for c in plan(model(job[0]), *job[1:], keep=10**6, splits=True).candidates}
     got = {tuple(key): best for key, best, _ in found["splits"] if best}
     assert found["fits"] is None and got.keys() == want.keys() and sum(pruned for *_, pruned in found["splits"]) > 100

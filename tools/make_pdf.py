@@ -84,13 +84,12 @@ def html(body, style, address):
             f'<style>{css}{style}</style><body class="cx-paper">{body}</body></html>')
 
 
-def written(body, address, style=""):
-    with browser.chromium() as chromium:
-        tab = chromium.new_page()
-        tab.goto(f"{address}index.html")                          # fonts come only to a page of their own site
-        tab.set_content(html(body, style, address))
-        tab.evaluate("document.fonts.ready.then(() => 0)")
-        return PdfReader(BytesIO(paper(tab)))
+def written(tab, body, address, style=""):
+    """A page that is not on the site, on paper."""
+    tab.goto(f"{address}_static/book.css")                        # fonts come only to a page of their own site
+    tab.set_content(html(body, style, address))
+    tab.evaluate("document.fonts.ready.then(() => 0)")
+    return PdfReader(BytesIO(paper(tab)))
 
 
 def published():
@@ -108,7 +107,7 @@ def places(sheets):
     return found
 
 
-def front(sheets, at, address):
+def front(tab, sheets, at, address):
     """Title and contents."""
     cff = yaml.safe_load((ROOT/"CITATION.cff").read_text(encoding="utf-8"))
     thesis = re.search(r"> \*\*(.+?)\*\*", (ROOT/"index.md").read_text(encoding="utf-8"))[1]
@@ -122,7 +121,7 @@ def front(sheets, at, address):
         kind, title = ("cx-minor", "Exercises") if page.name.startswith("exercises/") else ("", escape(heads[0][2]))
         rows.append(f'<a class="{kind}" href="{address}{page.name}.html"><span>{title}</span>'
                     f'<i></i><b>{at[page.name, ""][0] + 1}</b></a>')
-    return written(f"""
+    return written(tab, f"""
       <section class="cx-cover"><h1>{escape(cff["title"])}</h1><p class="cx-thesis">{escape(thesis)}</p>
       <p class="cx-by">{escape(cff["authors"][0]["name"])}</p>
       <div><p>Version {cff["version"]}, printed on {today}.</p>
@@ -135,14 +134,14 @@ def front(sheets, at, address):
       <section class="cx-contents"><h1>Contents</h1>{"".join(rows)}</section>""", address)
 
 
-def heads(sheets, address):
+def heads(tab, sheets, address):
     """What stands above and below the text of each page of `sheets`."""
     body = []
     for page, pdf, titles in sheets:
         for k in range(len(pdf.pages)):
             above = f"<span>{escape(page.part)}</span><span>{escape(titles[0][2])}</span>" if k else ""
             body.append(f'<div class="cx-sheet"><p>{above}</p><p>{len(body) + 1}</p></div>')
-    return written("".join(body), address, "@page { margin: 0 }").pages
+    return written(tab, "".join(body), address, "@page { margin: 0 }").pages
 
 
 def link(writer, annotation, place):
@@ -176,7 +175,9 @@ def bookmarks(writer, sheets, at, shift):
 def bind(sheets, address, out):
     """Write the book that is made of `sheets` to the file `out`."""
     at = places(sheets)
-    first = front(sheets, at, address)
+    with browser.chromium() as chromium:
+        tab = chromium.new_page()
+        first, above = front(tab, sheets, at, address), heads(tab, sheets, address)
     shift, writer = len(first.pages), PdfWriter()
     for pdf in [first, *(s.pdf for s in sheets)]:
         for page in pdf.pages:
@@ -194,7 +195,7 @@ def bind(sheets, address, out):
                 continue
             number, left, top = at[key]
             link(writer, annotation, (number + shift, left, top))
-    for page, head in zip(list(writer.pages)[shift:], heads(sheets, address)):
+    for page, head in zip(list(writer.pages)[shift:], above):
         page.merge_page(head)
         page.compress_content_streams()
     writer.add_outline_item(title="Title", page_number=0)

@@ -42,7 +42,11 @@ function search({ kind, q, limits, most, only }, tell = () => {}) {
   const copiesOf = n => { let found = splittable.get(n); if (!found) splittable.set(n, found = divisors(n).filter(c => !limits.copies || limits.copies.includes(c))); return found; };
   const shares = limits.recompute.flatMap(recompute => limits.cheap_recompute.map(cheap_recompute => ({ recompute, cheap_recompute })));
   let legal = 0, fits = 0, pruned = false, best = null, least = null, of, copies, turn = 0, next = began + 40;
-  const keep = (q, pair, share, time, memory) => ({ ...Object.fromEntries(DEGREES.map(k => [k, q[k]])), zero: pair[0], sequence_parallel: pair[1], ...share, copies: q.copies, time, memory });
+  const keep = (q, [zero, sequence_parallel], share, time, memory) => {
+    const kept = {};
+    for (const k of DEGREES) kept[k] = q[k];
+    return Object.assign(kept, { zero, sequence_parallel }, share, { copies: q.copies, time, memory });
+  };
   layouts({ ...q }, limits, q => {
     for (const name in values) for (const v of values[name]) { q[name] = v; ok[name][v] = ASKED[name].every(rule => RULES[rule].holds(q)); }
     if (COPIED.some(k => last[k] !== q[k])) copies = copiesOf(q.dp * q.cp).map(c => { q.copies = c; return [c, values.zero.filter(z => { q.zero = z; return ASKED.copies.every(rule => RULES[rule].holds(q)); })]; }).filter(([, zeros]) => zeros.length);
