@@ -266,11 +266,11 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
             there = [free[d]]
             for op, x, near in needed:
                 if x not in end:
+                    waits[d] = op, x
+                    wake[x].append(d)
                     break
                 there.append(end[x] if near else end[x] + send)
-            if len(there) <= len(needed):
-                waits[d] = op, x
-                wake[x].append(d)
+            if d in waits:
                 break
             begin = reduce(maximum, there)
             took = pair if pair is not None and len(slot) > 1 else sum([times[op.kind][op.stage] for op in slot])
