@@ -117,9 +117,10 @@ class Curious:
         self.sure = sure
 
     def __call__(self, inquiry, left, seen):
-        gains = bits_a_minute(inquiry, left, seen) if len(left) > 1 else {}
-        if gains and max(inquiry.belief(left, seen)) < self.sure and max(gains.values()) > 1e-9:
-            return max(gains, key=gains.get)
+        if len(left) > 1 and open_looks(inquiry, seen) and max(inquiry.belief(left, seen)) < self.sure:
+            gains = bits_a_minute(inquiry, left, seen)
+            if max(gains.values()) > 1e-9:
+                return max(gains, key=gains.get)
         return by_ratio(inquiry, left, seen)
 
 
