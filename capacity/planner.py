@@ -14,7 +14,7 @@ import itertools
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from types import SimpleNamespace
@@ -150,17 +150,24 @@ class Plan:
     legal: int
     priced: int
     fits: int
+    why: tuple
     seconds: float
     tokens: float | None = None
-    reasons: Callable = field(repr=False, compare=False)
 
     def __bool__(self):
         return bool(self.candidates)
 
-    @functools.cached_property
-    def why(self):
-        """Sentences; what helps has been searched when they are read, for that can take longer than the plan."""
-        return self.reasons()
+    def _told_later(self, reasons):
+        """Itself, with a `why` that is worked out when it is read: to find what would help can take longer than the plan."""
+        del vars(self)["why"]
+        vars(self)["_reasons"] = reasons
+        return self
+
+    def __getattr__(self, name):
+        if name != "why" or "_reasons" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        vars(self)["why"] = self._reasons()
+        return self.why
 
     @property
     def best(self):
@@ -273,10 +280,10 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     found = [job.search(n) for n in sizes]
     candidates = sorted(itertools.chain(*(f.best for f in found)), key=lambda c: (c.score, c.memory))[:keep]
     front = _front(list(itertools.chain(*(f.front for f in found))))
-    reasons = functools.partial(tuple, notes) if candidates or not sizes else functools.partial(_why, job, sizes, found, notes)
-    return Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
-                front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
-                fits=sum(f.fits for f in found), reasons=reasons, seconds=time.process_time() - start, tokens=tokens)
+    answer = Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
+                  front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
+                  fits=sum(f.fits for f in found), why=notes, seconds=time.process_time() - start, tokens=tokens)
+    return answer if candidates or not sizes else answer._told_later(functools.partial(_why, job, sizes, found, notes))
 
 
 # ---- the job ---------------------------------------------------------------------------------
