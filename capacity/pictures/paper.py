@@ -93,7 +93,7 @@ def _words(text, bold, italic):
                           style="italic" if italic else "normal")
     wide, _, _ = text_to_path.get_text_width_height_descent(text, font.copy(), False)
     points, codes = text_to_path.get_text_path(font, text, ismath=False)
-    return Outline(points, codes, readonly=True), wide, text_to_path.FONT_SCALE/font.get_size_in_points()
+    return Outline(points, codes), wide, text_to_path.FONT_SCALE/font.get_size_in_points()
 
 
 def _corners(s):
