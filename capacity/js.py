@@ -32,6 +32,7 @@ NEAR = [sp.Rational(*c) for c in ((1, 1), (-1, 3), (1, 36), (1, 270), (1, 4320),
 SUM, PRODUCT, ATOM = range(3)               # how tightly a piece of text binds
 
 
+@functools.lru_cache(1000, typed=True)           # the same expression becomes JavaScript and numpy
 def canonical(expr):
     """`expr` with log(x)/log(2), log(x)/log(10) and x**k - 1 folded into log2(x), log10(x) and expm1(k*log(x))."""
     def pair(e):
@@ -154,6 +155,7 @@ def _text(expr, names, to):
     def product(args):
         return "*".join(at(PRODUCT, a) for a in args) if args else "1"
 
+    @functools.cache                             # what an expression has several times is written once
     def go(e):
         if e.is_Symbol:
             if e not in names:

@@ -9,6 +9,7 @@ mesh axis in braces the ranks hold terms of a sum ("partial"); over every axis n
     for move in conversion("B D {x}", "B/x D", shape={"B": 1024, "D": 4096}, mesh={"x": 8}):
         print(move)              # reduce_scatter x: B D {x} -> B/x D, 7340032 bytes
 """
+import functools
 import heapq
 import itertools
 import math
@@ -45,18 +46,29 @@ class Placement:
         axes = " ".join("/".join((a, *by)) for a, by in cuts.items())
         return cls(axes + (" {" + " ".join(sorted(partial)) + "}" if partial else ""))
 
-    def __str__(self):
+    @classmethod
+    def _of(cls, cuts, partial):
+        """The same of cuts that are known to be right."""
+        self = cls.__new__(cls)
+        self.cuts, self.partial = cuts, tuple(sorted(partial))
+        return self
+
+    @functools.cached_property
+    def _text(self):
         axes = ["/".join((a, *by)) for a, by in self.cuts.items()]
         return " ".join(axes + ["{" + " ".join(self.partial) + "}"]*bool(self.partial))
+
+    def __str__(self):
+        return self._text
 
     def __repr__(self):
         return f"Placement({str(self)!r})"
 
     def __eq__(self, other):
-        return isinstance(other, Placement) and str(self) == str(other)
+        return isinstance(other, Placement) and self._text == other._text
 
     def __hash__(self):
-        return hash(str(self))
+        return hash(self._text)
 
     @property
     def used(self):
@@ -156,7 +168,7 @@ def moves(placement, shape, mesh, itemsize=2):
     def move(collective, x, nbytes, drop=None, add=None, partial=p.partial):
         cuts = {a: tuple(y for y in by if y != drop) + (add[1:] if add and add[0] == a else ())
                 for a, by in p.cuts.items()}
-        return Move(collective, x, p, Placement.of(cuts, partial), _whole(nbytes))
+        return Move(collective, x, p, Placement._of(cuts, partial), _whole(nbytes))
 
     for x, k in mesh.items():
         where, part = p.where(x), Fraction(held*(k - 1), k)
@@ -174,8 +186,8 @@ def moves(placement, shape, mesh, itemsize=2):
             yield from (move("all_to_all", x, part, drop=x, add=(a, x)) for a in room)
         else:
             inner = p.cuts[where][p.cuts[where].index(x) + 1]
-            by = [{x: inner, inner: x}.get(y, y) for y in p.cuts[where]]
-            target = Placement.of({**p.cuts, where: by}, p.partial)
+            by = tuple({x: inner, inner: x}.get(y, y) for y in p.cuts[where])
+            target = Placement._of({**p.cuts, where: by}, p.partial)
             yield Move("permute", " ".join(sorted((x, inner))), p, target, held if min(k, mesh[inner]) > 1 else 0)
 
 

@@ -2,6 +2,7 @@
 
 The letters are outlines of DejaVu Sans, made as narrow as a browser's sans-serif is: what fits in the page fits here.
 """
+import functools
 import io
 import re
 
@@ -11,7 +12,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import Affine2D, ScaledTranslation
+from matplotlib.transforms import Affine2D, Bbox, BboxTransformFrom, BboxTransformTo, ScaledTranslation
 
 from .shapes import COLORS, FONT, Group, Path, Text, role_of, wrapped
 
@@ -43,21 +44,27 @@ def paint(ax, shapes, *, inch=.01, to=None):
 
     inch: inches of a pixel, for letters and weights.  to: transform from pixels to the display; None: ax.transData.
     """
-    _paint(ax, shapes, inch, ax.transData if to is None else to, None)
+    for patch in _patches(ax.figure, shapes, inch, ax.transData if to is None else to, None):
+        clip = patch.get_clip_path()
+        ax.add_artist(patch).set_clip_path(clip)
 
 
-def _paint(ax, shapes, inch, to, clip):
+def _patches(fig, shapes, inch, to, clip):
+    """Shapes as patches with their transforms, in their order."""
+    found = []
+
     def add(outline, transform, **style):
-        patch = ax.add_artist(PathPatch(outline, transform=transform, joinstyle="round", **style))
-        patch.set_clip_path(*(clip or (None,)))
+        found.append(PathPatch(outline, transform=transform, joinstyle="round", **style))
+        if clip:
+            found[-1].set_clip_path(*clip)
     for s in shapes:
         if isinstance(s, Group):
             moved = Affine2D().translate(s.x, s.y) + to
             cut = (Outline.unit_rectangle(), Affine2D().scale(*s.clip) + moved) if s.clip else clip
-            _paint(ax, s.shapes, inch, moved, cut)
+            found += _patches(fig, s.shapes, inch, moved, cut)
         elif isinstance(s, Text):
             outline, left, factor = _letters(s)
-            here = (Affine2D().translate(-left, 0).scale(factor*NARROW*inch, factor*inch) + ax.figure.dpi_scale_trans
+            here = (Affine2D().translate(-left, 0).scale(factor*NARROW*inch, factor*inch) + fig.dpi_scale_trans
                     + ScaledTranslation(s.x, s.y, to))
             if s.halo:
                 add(outline, here, facecolor="white", edgecolor="white", linewidth=4*72*inch)
@@ -70,16 +77,23 @@ def _paint(ax, shapes, inch, to, clip):
                 dash = (0, [float(part)/s.weight for part in s.dash.split()]) if s.dash else "-"
                 add(outline, to, facecolor="none", edgecolor=ink(s.line), alpha=s.line_opacity, linestyle=dash,
                     linewidth=s.weight*72*inch, capstyle="butt")
+    return found
 
 
 def _letters(s):
     """(outline, where its anchor is, pixels of a unit) of a Text."""
-    font = FontProperties(family="DejaVu Serif" if s.italic else "DejaVu Sans", weight="bold" if s.bold else "normal",
-                          style="italic" if s.italic else "normal")
-    wide, _, _ = text_to_path.get_text_width_height_descent(s.text, font.copy(), False)
-    points, codes = text_to_path.get_text_path(font, s.text, ismath=False)
-    unit = text_to_path.FONT_SCALE/font.get_size_in_points()
-    return Outline(points, codes), ALIGN[s.anchor]*wide*unit, s.size/text_to_path.FONT_SCALE
+    outline, wide, unit = _words(s.text, s.bold, s.italic)
+    return outline, ALIGN[s.anchor]*wide*unit, s.size/text_to_path.FONT_SCALE
+
+
+@functools.lru_cache(1000)
+def _words(text, bold, italic):
+    """(outline, width, units of the outline in one of the width) of words."""
+    font = FontProperties(family="DejaVu Serif" if italic else "DejaVu Sans", weight="bold" if bold else "normal",
+                          style="italic" if italic else "normal")
+    wide, _, _ = text_to_path.get_text_width_height_descent(text, font.copy(), False)
+    points, codes = text_to_path.get_text_path(font, text, ismath=False)
+    return Outline(points, codes), wide, text_to_path.FONT_SCALE/font.get_size_in_points()
 
 
 def _corners(s):
@@ -99,8 +113,15 @@ def _outline(d):
     for command, rest in re.findall("([MCLHVZhv])([^MCLHVZhv]*)", d):
         v = list(map(float, rest.replace(",", " ").split()))
         x, y = points[-1] if points else (0, 0)
-        new = {"h": lambda: [(x + v[0], y)], "v": lambda: [(x, y + v[0])], "H": lambda: [(v[0], y)],
-               "V": lambda: [(x, v[0])], "Z": lambda: [start]}.get(command, lambda: list(zip(v[::2], v[1::2])))()
+        match command:
+            case "h" | "H":
+                new = [(v[0] + (x if command == "h" else 0), y)]
+            case "v" | "V":
+                new = [(x, v[0] + (y if command == "v" else 0))]
+            case "Z":
+                new = [start]
+            case _:
+                new = list(zip(v[::2], v[1::2]))
         start = new[0] if command == "M" else start
         points += new
         codes += [CODES.get(command, Outline.LINETO)]*len(new)
@@ -111,10 +132,9 @@ def _outline(d):
 def png(shapes, W, H, dpi=144):
     """A picture of W by H pixels as the bytes of a PNG, 6.4 inches wide."""
     fig = Figure(figsize=(INCHES, INCHES*H/W), dpi=dpi, facecolor="white")
-    ax = fig.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, W), ylim=(H, 0))
-    ax.axis("off")
-    paint(ax, shapes, inch=INCHES/W)
+    to = BboxTransformFrom(Bbox([(0, H), (W, 0)])) + BboxTransformTo(fig.bbox)
+    for patch in _patches(fig, shapes, INCHES/W, to, None):
+        fig.add_artist(patch)
     out = io.BytesIO()
     FigureCanvasAgg(fig).print_png(out, metadata={"Software": None})     # savefig would look at somebody's settings
     return out.getvalue()

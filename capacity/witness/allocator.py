@@ -16,6 +16,7 @@ Second half: a caching allocator by PyTorch's rules, that replays such a ledger 
 
 A witness: it knows arrays and who holds them, and no formula.
 """
+import functools
 import weakref
 from bisect import bisect_left, insort
 from contextlib import contextmanager
@@ -46,6 +47,11 @@ class Buffer(NamedTuple):
     died: int
 
 
+@functools.cache
+def _name(dtype):
+    return dtype.name
+
+
 class Ledger:
     """Sees buffers come and go.  An instant is one of these events; `marks` are the instants at which a phase began."""
 
@@ -62,7 +68,7 @@ class Ledger:
         shape = tuple(filter(None, (self.letters[n] for n in array.shape)))
         assert prod(array.shape)*array.itemsize == owner.nbytes, "the first sight of a buffer is the whole of it"
         k = self.seen[id(owner)] = len(self.buffers)
-        self.buffers.append([self.place, self.phase, shape, array.dtype.name, self.instant, None])
+        self.buffers.append([self.place, self.phase, shape, _name(array.dtype), self.instant, None])
         self.instant += 1
         weakref.finalize(owner, self._gone, id(owner), k)
 

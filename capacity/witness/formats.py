@@ -256,9 +256,9 @@ class Walks:
 
     def sample(self, rng, sequences, length):
         """Tokens and targets of so many walks."""
-        walk = [rng.integers(len(self.after), size=sequences)]
-        for _ in range(length):
-            walk.append(self.after[walk[-1], rng.choice(3, size=sequences, p=self.share)])
+        walk, ends = [rng.integers(len(self.after), size=sequences)], np.cumsum(self.share)
+        for which in np.searchsorted(ends/ends[-1], rng.random((length, sequences)), side="right"):
+            walk.append(self.after[walk[-1], which])
         walk = np.stack(walk, 1)
         return walk[:, :-1], walk[:, 1:]
 

@@ -117,9 +117,10 @@ class Curious:
         self.sure = sure
 
     def __call__(self, inquiry, left, seen):
-        gains = bits_a_minute(inquiry, left, seen) if len(left) > 1 else {}
-        if gains and max(inquiry.belief(left, seen)) < self.sure and max(gains.values()) > 1e-9:
-            return max(gains, key=gains.get)
+        if len(left) > 1 and open_looks(inquiry, seen) and max(inquiry.belief(left, seen)) < self.sure:
+            gains = bits_a_minute(inquiry, left, seen)
+            if max(gains.values()) > 1e-9:
+                return max(gains, key=gains.get)
         return by_ratio(inquiry, left, seen)
 
 
@@ -245,7 +246,9 @@ class Exact:
                 joint = np.concatenate([joint.sum(k, keepdims=True), joint], k)
             weight *= joint[:, *digits].T
         seen = sum((d > 0).astype(int) for d in digits) if digits else np.zeros(1, int)
-        levels = [states[seen == k] for k in range(len(sizes), -1, -1)]
+        turns = [(k, at, [at + o*self.steps[k] for o in range(1, sizes[k])])  # where look k is open, and what can come of it
+                 for m in range(len(sizes), -1, -1) for k, digit in enumerate(digits)
+                 for at in [states[(seen == m) & (digit == 0)]]]
         value, self.choice = {(): np.zeros(len(states))}, {}
         for left in (s for m in range(1, n + 1) for s in itertools.combinations(range(n), m)):
             total = weight[:, left].sum(1)
@@ -255,12 +258,10 @@ class Exact:
                 trial = inquiry.minutes[i]*total + value[tuple(j for j in left if j != i)]
                 act[trial < v] = i
                 v = np.minimum(v, trial)
-            for level in levels:
-                for k, look in enumerate(inquiry.looks):
-                    at = level[digits[k][level] == 0]
-                    trial = look.minutes*total[at] + sum(v[at + o*self.steps[k]] for o in range(1, sizes[k]))
-                    better = trial < v[at] - 1e-13
-                    v[at[better]], act[at[better]] = trial[better], n + k
+            for k, at, after in turns:
+                trial = inquiry.looks[k].minutes*total[at] + sum(v[to] for to in after)
+                better = trial < v[at] - 1e-13
+                v[at[better]], act[at[better]] = trial[better], n + k
             value[left], self.choice[left] = v, act
         self.value = value
         self.minutes = float(value[tuple(range(n))][0]/sum(inquiry.chances))

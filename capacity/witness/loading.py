@@ -30,14 +30,20 @@ class Loaded(NamedTuple):
 def in_turn(load, train, workers, ahead):
     """Batches are given to the workers in turn and taken in their order."""
     load, train = np.broadcast_arrays(np.asarray(load, float), np.asarray(train, float))
-    begun, ready, taken, ended = (np.zeros_like(load) for _ in range(4))
-    for j in range(len(load)):
-        given = taken[j - workers*ahead] if j >= workers*ahead else 0
-        begun[j] = np.maximum(given, ready[j - workers] if j >= workers else 0)
-        ready[j] = begun[j] + load[j]
-        taken[j] = np.maximum(ready[j], ended[j - 1] if j else 0)
-        ended[j] = taken[j] + train[j]
-    return Loaded(begun, ready, taken, ended)
+    begun, ready, taken, ended = times = [np.zeros_like(load) for _ in range(4)]
+    now = 0
+    one_by_one = [list(x[..., None]) for x in (train, ready, taken, ended)]             # views of each batch
+    for first in range(0, len(load), workers):                      # in one turn no worker waits for another
+        turn, last = slice(first, first + workers), min(first + workers, len(load))
+
+        def before(x, batches):
+            return x[first - batches:last - batches] if first >= batches else 0
+        begun[turn] = np.maximum(before(taken, workers*ahead), before(ready, workers))
+        np.add(begun[turn], load[turn], out=ready[turn])
+        for train_j, ready_j, taken_j, ended_j in zip(*(x[turn] for x in one_by_one)):
+            np.maximum(ready_j, now, out=taken_j)
+            now = np.add(taken_j, train_j, out=ended_j)
+    return Loaded(*times)
 
 
 def as_ready(load, train, workers, ahead):

@@ -56,8 +56,8 @@ class Schedule:
 
     @cached_property
     def _plan(self):
-        """What no duration changes: each op's device; each device's slots, with (op, what it needs) for
-        all that they need; the most activations each holds."""
+        """What no duration changes: each op's device; each device's slots, with (op, what it needs, whether that is
+        of this device) for all that they need; the most activations each holds."""
         home = _homes(self.slots, len(self.orders)*self.chunks)
 
         def needs(op):
@@ -67,7 +67,8 @@ class Schedule:
             if kind == "W":
                 return [("I", s, j)]
             return [("F", s, j), *(x for x in (("B", s+1, j), ("I", s+1, j)) if x in home)]
-        return (home, [[(slot, [(op, x) for op in slot for x in needs(op)]) for slot in order] for order in self.slots],
+        return (home, [[(slot, [(op, x, home[x] == d) for op in slot for x in needs(op)]) for slot in order]
+                       for d, order in enumerate(self.slots)],
                 [_peak(order, self.chunks) for order in self.slots])
 
     @property
@@ -262,13 +263,16 @@ def simulate(schedule, F=1, I=1, W=1, B=None, pair=None, send=0, maximum=max):
         waits.pop(d, None)
         while done[d] < len(orders[d]):
             slot, needed = orders[d][done[d]]
-            missing = next((w for w in needed if w[1] not in end), None)
-            if missing:
-                waits[d] = missing
-                wake[missing[1]].append(d)
+            there = [free[d]]
+            for op, x, near in needed:
+                if x not in end:
+                    waits[d] = op, x
+                    wake[x].append(d)
+                    break
+                there.append(end[x] if near else end[x] + send)
+            if d in waits:
                 break
-            there = [end[x] if home[x] == d else end[x] + send for _, x in needed]
-            begin = reduce(maximum, [free[d], *there])
+            begin = reduce(maximum, there)
             took = pair if pair is not None and len(slot) > 1 else sum([times[op.kind][op.stage] for op in slot])
             first[d] = first[d] if done[d] else begin
             free[d], busy[d], done[d] = begin + took, busy[d] + took, done[d] + 1

@@ -49,8 +49,9 @@ def expected_losses(size, steps, batch, rate, variances, noise=0.0):
     seen = variances[:size]
     hidden = variances[size:].sum() + noise**2
     rate = np.asarray(rate)[..., None]
+    kept, added = 1 - 2*rate*seen + (1 + 1/batch)*(rate*seen)**2, rate**2/batch*seen
     squares, losses = np.ones(rate.shape[:-1] + (size,)), []
     for _ in range(steps):
         losses.append(squares @ seen + hidden)
-        squares = squares*(1 - 2*rate*seen + (1 + 1/batch)*(rate*seen)**2) + rate**2/batch*seen*losses[-1][..., None]
+        squares = squares*kept + added*losses[-1][..., None]
     return np.array(losses + [squares @ seen + hidden])
