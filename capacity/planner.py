@@ -139,7 +139,7 @@ class Plan:
     front        those that no other beats in time, memory, devices and blast together
     legal, priced, fits   layouts: legal ones, those whose price was worked out, those of the priced that fit
     why          sentences: where there are no candidates, why, and what has been tried and helps; notes otherwise
-    seconds      of this processor, for the search; `why` is worked out when it is asked for
+    seconds      of this processor
     """
     model: Transformer
     batch: int
@@ -156,18 +156,6 @@ class Plan:
 
     def __bool__(self):
         return bool(self.candidates)
-
-    def _told_later(self, reasons):
-        """Itself, with a `why` that is worked out when it is read: to find what would help can take longer than the plan."""
-        del vars(self)["why"]
-        vars(self)["_reasons"] = reasons
-        return self
-
-    def __getattr__(self, name):
-        if name != "why" or "_reasons" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        vars(self)["why"] = self._reasons()
-        return self.why
 
     @property
     def best(self):
@@ -280,10 +268,10 @@ def plan(model, cluster, batch, seq_len, *, objective="time", devices=None, shar
     found = [job.search(n) for n in sizes]
     candidates = sorted(itertools.chain(*(f.best for f in found)), key=lambda c: (c.score, c.memory))[:keep]
     front = _front(list(itertools.chain(*(f.front for f in found))))
-    answer = Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
-                  front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
-                  fits=sum(f.fits for f in found), why=notes, seconds=time.process_time() - start, tokens=tokens)
-    return answer if candidates or not sizes else answer._told_later(functools.partial(_why, job, sizes, found, notes))
+    why = notes if candidates or not sizes else _why(job, sizes, found) + notes
+    return Plan(model=padded, batch=job.batch, seq_len=job.seq_len, objective=objective, candidates=tuple(candidates),
+                front=tuple(front), legal=sum(f.legal for f in found), priced=sum(f.priced for f in found),
+                fits=sum(f.fits for f in found), why=why, seconds=time.process_time() - start, tokens=tokens)
 
 
 # ---- the job ---------------------------------------------------------------------------------
@@ -761,22 +749,21 @@ def _scaled(cluster, name, factor):
 
 
 # ---- reasons ---------------------------------------------------------------------------------
-def _why(job, sizes, found, notes):
-    """Sentences: why there is no candidate, and the changes that give one, each tried by a whole search; then the notes."""
+def _why(job, sizes, found):
+    """Sentences: why there is no candidate, and the changes that give one, each tried by a whole search."""
     if not any(f.legal for f in found):
-        return (*_illegal(job, sizes[-1]), *notes)
+        return _illegal(job, sizes[-1])
     if any(f.fits for f in found):
         failing = job.objective == "goodput"
         free = replace(job, most=math.inf, objective="goodput" if failing else "time")
         said = (f"No layout is fast enough: a step may take {show(job.most, 's')}, and the fastest that fits takes "
                 f"{show(min(c.score for n in sizes for c in free.search(n).best), 's')}{', failures counted' if failing else ''}.")
-        return (said, *_helps(_more_devices(job, sizes[-1])), *notes)
+        return (said, *_helps(_more_devices(job, sizes[-1])))
     least = min((replace(job, keep=1).search(n, least=True) for n, f in zip(sizes, found) if f.legal), key=lambda f: f.least)
     legal = sum(f.legal for f in found)
     said = (f"No layout fits: the {f'smallest of {legal:,} legal ones' if legal > 1 else 'only legal one'} needs "
             f"{show(least.least, 'B')} per device, and {job.share:.0%} of {show(job.cluster.device.memory, 'B')} may be filled.")
-    changes = itertools.chain(_freed(job, sizes[-1]), _more_devices(job, sizes[-1]), _larger_device(job, sizes[-1]))
-    return (said, *_helps(changes), *notes)
+    return (said, *_helps(itertools.chain(_freed(job, sizes[-1]), _more_devices(job, sizes[-1]), _larger_device(job, sizes[-1]))))
 
 
 def _helps(changes):
