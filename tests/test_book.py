@@ -14,17 +14,23 @@ from built import HTML, PHONE, ROOT, compressed
 from figures import DRAWN
 
 ASIDE = {"_static", "_sources", "_images", "_downloads", "_sphinx_design_static"}
+# A page of each kind but chapters, in which type is measured.
+KINDS = ["index.html", "plan.html", "exercises/17-sequence-parallelism-decomposability.html", "solutions/17-sequence-parallelism-decomposability.html",
+         "appendices/hardware.html", "appendices/notation.html", "labs/README.html"]
+SCROLLS = "div.pst-scrollable-table-container", "table.table", "table.map"       # on a phone, in a box that shows its edge
 SAMPLE = "04", "07", "12", "15", "19", "24", "30", "35"                     # one chapter of each part
 # Chapters first: pytest brings all tests of a page together by its number in such a list.  What an exercise's page shows,
 # its solution's shows too.
 PAGES = sorted((name for name in (p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")
                                   if not ASIDE & set(p.relative_to(HTML).parts) and p.name != "genindex.html")
-                if not name.startswith("exercises/") or name[len("exercises/"):][:2] in SAMPLE),
+                if not name.startswith("exercises/") or name[len("exercises/"):][:2] in SAMPLE or name in KINDS),
                key=lambda name: (not name.startswith("chapters/"), name))
 CHAPTERS = [p for p in PAGES if p.startswith("chapters/")]
-FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html"]        # test_type.py has others
+FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html", *KINDS]
 MODELS = {p for p in CHAPTERS if p[len("chapters/"):][:2] in ("04", "15")}
 each_chapter = pytest.mark.parametrize("page", CHAPTERS, indirect=True, scope="module")
+CHAPTER = "chapters/04-alpha-beta-model.html"
+of = lambda *pages: pytest.mark.parametrize("page", pages, indirect=True, scope="module")
 # Of what one script does on every page alike.
 some_chapters = pytest.mark.parametrize("page", [p for p in CHAPTERS if p[len("chapters/"):][:2] in SAMPLE], indirect=True, scope="module")
 PICTURES = {".png", ".jpg", ".jpeg", ".svg", ".gif"}
@@ -155,6 +161,41 @@ BOXES = """() => [...document.querySelectorAll('.cell_output img, .cell_output .
 
 def test_text_stands_out(page):
     assert page.evaluate(FAINT, 4.5) == {}
+
+
+# --- type
+
+@of(*KINDS)
+def test_at_most_eight_sizes(page):
+    sizes = page.evaluate(measure.MEET)["sizes"]
+    assert len(sizes) <= 8, sizes
+
+
+@of(CHAPTER, *KINDS)
+def test_the_text_and_its_headings_are_in_the_book_s_face(page):
+    assert page.evaluate("document.fonts.check('16px \"Book Serif\"') && [...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
+    families = page.evaluate("[...document.querySelectorAll('.bd-article :is(p, h1, h2, h3, td):not(figure *, .cx-ask *)')].map(e => getComputedStyle(e).fontFamily.split(',')[0])")
+    assert {f.strip('"') for f in families} <= {"Book Serif"}
+
+
+@of(CHAPTER, *KINDS)
+def test_headings_outweigh_titles_of_figures(page):
+    heads, titles = page.evaluate("""['h2, h3', '.cx-title, figcaption, caption'].map(s => [...document.querySelectorAll(`.bd-article :is(${s})`)]
+        .map(e => [parseFloat(getComputedStyle(e).fontSize), Number(getComputedStyle(e).fontWeight)]))""")
+    assert all(size >= most and weight >= heavy for size, weight in heads for most, heavy in titles)
+
+
+@of(CHAPTER, *KINDS)
+def test_tables_have_one_measure(page):
+    found = page.evaluate("""[...document.querySelectorAll('.bd-article :is(table.table, .cx-table:not(.cx-tight) table)')].filter(t => !t.closest('.cx-plan')).map(t => {
+        const s = (e) => e && [getComputedStyle(e).fontSize, getComputedStyle(e).paddingTop, getComputedStyle(e).borderBottomWidth].join(' ');
+        return s(t.querySelector('tbody td')) })""")
+    assert len({f for f in found if f}) <= 1, found
+
+
+@of(*KINDS)
+def test_nothing_is_clipped(page):
+    assert wide(page, 1280) == []
 
 
 # --- chapters: what a reader meets
@@ -497,6 +538,11 @@ def test_fits_a_phone(page):
     assert squeezed == []
 
 
+@of(*KINDS)
+def test_nothing_is_clipped_on_a_phone(page):
+    assert [box for box in wide(page, 375) if not box.startswith(SCROLLS)] == []
+
+
 # Figures as a reader finds them.
 RESET = """() => {
     document.querySelectorAll(':is(.cx-explore, .cx-gantt) .cx-foot > button').forEach(e => e.click());
@@ -550,6 +596,43 @@ NUMBERS = dict(zip(map(str, range(1, 13)), "one two three four five six seven ei
 @pytest.mark.parametrize("page", CHAPTERS + FURTHER, indirect=True, scope="module")
 def test_nothing_is_wider_than_its_box_on_a_tablet_or_on_paper(page, width):
     assert wide(page, width) == []
+
+
+# --- on paper, on which the page stays
+
+@of(CHAPTER)
+def test_on_paper(page):
+    """What is cited stands at the end of a chapter, the contents do not stand at its head, and pictures are there."""
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cited = page.evaluate("[...new Set([...document.querySelectorAll('.bibtex-citation a')].map(a => Number(a.textContent)))].sort((a, b) => a - b)")
+    assert page.evaluate("[...document.querySelectorAll('.cx-cited li')].map(e => e.value)") == cited != []
+    assert page.locator(".cx-explore .cx-picture svg:visible").count() and not page.locator(".bd-sidebar-secondary:visible, #jb-print-toc:visible").count()
+    assert page.evaluate("[...document.styleSheets].some(s => [...s.cssRules].some(r => r instanceof CSSPageRule && r.cssText.includes('counter(page)')))")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".cx-cited").count() == 0
+
+
+@pytest.mark.parametrize("page, choices", [("chapters/16-pipeline-parallelism-separability.html", ".cx-gantt .cx-choice"),
+                                           ("chapters/12-ring-and-tree-algorithms.html", ".cx-stepper .cx-choice")], indirect=["page"], scope="module")
+def test_paper_says_what_is_chosen(page, choices):
+    """Of each row of choices the one that is drawn."""
+    page.emulate_media(media="print")
+    said = page.eval_on_selector_all(choices, """es => es.map(e => [e.querySelector('legend').checkVisibility(),
+        [...e.querySelectorAll('label')].filter(l => l.checkVisibility()).map(l => [l.textContent, l.firstChild.checked])])""")
+    assert said and all(legend and len(shown) == 1 and shown[0][1] for legend, shown in said), said
+
+
+@of("chapters/18-expert-parallelism-sparsity.html", "chapters/27-configuration-search.html")
+def test_paper_shows_one_scene_and_its_name(page):
+    """Of switches the scene that is chosen, and the words of the choice."""
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    said = page.eval_on_selector_all(".cx-switches", """es => es.map(e => [e.closest('figure').querySelectorAll('.cx-scene').length,
+        [...e.closest('figure').querySelectorAll('.cx-scene')].filter(s => s.checkVisibility()).length,
+        [...e.querySelectorAll('fieldset')].map(f => [...f.querySelectorAll('label')].filter(l => l.checkVisibility())
+            .map(l => l.querySelector('input').checked))])""")
+    assert said and all(scenes > shown == 1 and rows and all(row == [True] for row in rows) for scenes, shown, rows in said), said
 
 
 # --- without a server, without scripts
