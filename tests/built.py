@@ -48,7 +48,12 @@ class Book:
         self.html, self.address, self.chromium = html, address, chromium
         self.context = chromium.new_context(viewport=DESK)
         self.context.add_init_script("localStorage.clear(); sessionStorage.clear();")       # each visit is the first
-        self.page = self.context.new_page()
+        # A window without tabs and buttons: drawn at each step of a load, they would take a twentieth of a visit.
+        first = self.context.new_page()
+        with first.expect_popup() as opened:
+            first.evaluate("void open('about:blank', '', 'popup,noopener')")
+        first.close()
+        self.page = opened.value
         self.page.log = browser.Log(self.page)
 
     def visit(self, name):

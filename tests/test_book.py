@@ -14,17 +14,23 @@ from built import HTML, PHONE, ROOT, compressed
 from figures import DRAWN
 
 ASIDE = {"_static", "_sources", "_images", "_downloads", "_sphinx_design_static"}
+# A page of each kind but chapters, in which type is measured.
+KINDS = ["index.html", "plan.html", "exercises/17-sequence-parallelism-decomposability.html", "solutions/17-sequence-parallelism-decomposability.html",
+         "appendices/hardware.html", "appendices/notation.html", "labs/README.html"]
+SCROLLS = "div.pst-scrollable-table-container", "table.table", "table.map"       # on a phone, in a box that shows its edge
 SAMPLE = "04", "07", "12", "15", "19", "24", "30", "35"                     # one chapter of each part
 # Chapters first: pytest brings all tests of a page together by its number in such a list.  What an exercise's page shows,
 # its solution's shows too.
 PAGES = sorted((name for name in (p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")
                                   if not ASIDE & set(p.relative_to(HTML).parts) and p.name != "genindex.html")
-                if not name.startswith("exercises/") or name[len("exercises/"):][:2] in SAMPLE),
+                if not name.startswith("exercises/") or name[len("exercises/"):][:2] in SAMPLE or name in KINDS),
                key=lambda name: (not name.startswith("chapters/"), name))
 CHAPTERS = [p for p in PAGES if p.startswith("chapters/")]
-FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html"]        # test_type.py has others
+FURTHER = ["toolkit.html", "teach.html", "questions.html", "appendices/formulas.html", "labs/alpha-beta.html", *KINDS]
 MODELS = {p for p in CHAPTERS if p[len("chapters/"):][:2] in ("04", "15")}
 each_chapter = pytest.mark.parametrize("page", CHAPTERS, indirect=True, scope="module")
+CHAPTER = "chapters/04-alpha-beta-model.html"
+of = lambda *pages: pytest.mark.parametrize("page", pages, indirect=True, scope="module")
 # Of what one script does on every page alike.
 some_chapters = pytest.mark.parametrize("page", [p for p in CHAPTERS if p[len("chapters/"):][:2] in SAMPLE], indirect=True, scope="module")
 PICTURES = {".png", ".jpg", ".jpeg", ".svg", ".gif"}
@@ -61,15 +67,13 @@ def test_has_no_errors(page):
 
 
 def test_names_no_script_or_style_of_another_host(page):
-    named = page.eval_on_selector_all("script[src], link[rel=stylesheet], img, iframe",
-                                      "es => es.map(e => e.src || e.href)")
+    named = page.evaluate("[...document.querySelectorAll('script[src], link[rel=stylesheet], img, iframe')].map(e => e.src || e.href)")
     assert [n for n in named if n and not n.startswith(("http://127.0.0.1", "data:"))] == []
 
 
 def test_mathematics_is_typeset(page):
-    assert page.locator("mjx-merror").count() == 0
-    left = page.eval_on_selector_all(
-        ".math", r"es => es.map(e => e.textContent).filter(t => /\\[(\[]/.test(t))")
+    assert page.evaluate("document.querySelectorAll('mjx-merror').length") == 0
+    left = page.evaluate(r"[...document.querySelectorAll('.math')].map(e => e.textContent).filter(t => /\\[(\[]/.test(t))")
     assert left == [], "not typeset"
 
 
@@ -82,8 +86,8 @@ def test_is_light(page):
 
 
 def test_every_picture_has_words(page):
-    bare = page.eval_on_selector_all(".bd-article :is(img, svg[role=img])",
-                                     "es => es.filter(e => !(e.alt || e.ariaLabel)?.trim()).map(e => e.src || e.outerHTML.slice(0, 120))")
+    bare = page.evaluate("""[...document.querySelectorAll('.bd-article :is(img, svg[role=img])')]
+        .filter(e => !(e.alt || e.ariaLabel)?.trim()).map(e => e.src || e.outerHTML.slice(0, 120))""")
     assert bare == []
 
 
@@ -157,6 +161,41 @@ BOXES = """() => [...document.querySelectorAll('.cell_output img, .cell_output .
 
 def test_text_stands_out(page):
     assert page.evaluate(FAINT, 4.5) == {}
+
+
+# --- type
+
+@of(*KINDS)
+def test_at_most_eight_sizes(page):
+    sizes = page.evaluate(measure.MEET)["sizes"]
+    assert len(sizes) <= 8, sizes
+
+
+@of(CHAPTER, *KINDS)
+def test_the_text_and_its_headings_are_in_the_book_s_face(page):
+    assert page.evaluate("document.fonts.check('16px \"Book Serif\"') && [...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
+    families = page.evaluate("[...document.querySelectorAll('.bd-article :is(p, h1, h2, h3, td):not(figure *, .cx-ask *)')].map(e => getComputedStyle(e).fontFamily.split(',')[0])")
+    assert {f.strip('"') for f in families} <= {"Book Serif"}
+
+
+@of(CHAPTER, *KINDS)
+def test_headings_outweigh_titles_of_figures(page):
+    heads, titles = page.evaluate("""['h2, h3', '.cx-title, figcaption, caption'].map(s => [...document.querySelectorAll(`.bd-article :is(${s})`)]
+        .map(e => [parseFloat(getComputedStyle(e).fontSize), Number(getComputedStyle(e).fontWeight)]))""")
+    assert all(size >= most and weight >= heavy for size, weight in heads for most, heavy in titles)
+
+
+@of(CHAPTER, *KINDS)
+def test_tables_have_one_measure(page):
+    found = page.evaluate("""[...document.querySelectorAll('.bd-article :is(table.table, .cx-table:not(.cx-tight) table)')].filter(t => !t.closest('.cx-plan')).map(t => {
+        const s = (e) => e && [getComputedStyle(e).fontSize, getComputedStyle(e).paddingTop, getComputedStyle(e).borderBottomWidth].join(' ');
+        return s(t.querySelector('tbody td')) })""")
+    assert len({f for f in found if f}) <= 1, found
+
+
+@of(*KINDS)
+def test_nothing_is_clipped(page):
+    assert wide(page, 1280) == []
 
 
 # --- chapters: what a reader meets
@@ -282,9 +321,9 @@ def test_the_contents_show_where_the_reader_is(page):
 
 @each_chapter
 def test_the_contents_list_the_sections_of_use(page):
-    use = page.locator("#pst-page-toc-nav li.toc-h2", has_text=re.compile(r"^\s*Use\b"))
-    sections = use.locator("li.toc-h3 > a")
-    assert sections.count() >= 2 and all(a.is_visible() for a in sections.all())
+    shown = page.evaluate(r"""[...document.querySelectorAll('#pst-page-toc-nav li.toc-h2')].filter(li => /^\s*Use\b/.test(li.textContent))
+        .flatMap(li => [...li.querySelectorAll('li.toc-h3 > a')]).map(a => a.checkVisibility({ visibilityProperty: true }) && a.getClientRects().length > 0)""")
+    assert len(shown) >= 2 and all(shown)
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
@@ -318,18 +357,22 @@ def test_the_answer_and_the_proofs_stand_in_the_file(name):
 # --- figures: explorers, players, charts of a pipeline
 
 # In the page, a whole figure at once: `state` is what a figure shows, everything but its controls; `drawn` does now what a
-# script wants done in the next frame; `odd` is what no reader should see.
+# script wants done in the next frame; `odd` is what no reader should see. The page's address is changed once, in the end:
+# each change is work for the whole browser.
 ALIVE = """const state = f => { const g = f.cloneNode(true);
         g.querySelectorAll('input, select, button, output, label').forEach(e => e.remove());
         return [...g.querySelectorAll('svg')].map(s => s.outerHTML).join('') + g.textContent; };
     const waiting = [], frame = window.requestAnimationFrame;
+    let address = null;
     const drawn = () => { while (waiting.length) waiting.shift()(performance.now()); };
     const set = (input, value) => { input.value = value; input.dispatchEvent(new Event('input', { bubbles: true }));
         input.dispatchEvent(new Event('change', { bubbles: true })); drawn(); };
     const usable = e => !e.disabled && e.checkVisibility({ checkVisibilityCSS: true, checkOpacity: true });
     const odd = s => /NaN|undefined|Infinity/.test(s);
     window.requestAnimationFrame = (f) => waiting.push(f);
-    try { return play(); } finally { drawn(); window.requestAnimationFrame = frame; }"""
+    history.replaceState = (...to) => { address = to; };
+    try { return play(); }
+    finally { drawn(); window.requestAnimationFrame = frame; delete history.replaceState; if (address) history.replaceState(...address); }"""
 
 # For each slider its name, and how many pictures it shows at two steps up, at its first, its last and its last but one stop.
 SLIDERS = """figure => { function play() {
@@ -361,82 +404,86 @@ STEPS = """figure => { function play() {
 
 
 def figures(page, kind):
-    """The figures of a kind: as many as the file has."""
-    figures = page.locator(f"figure.{kind}").all()
-    assert len(figures) == (HTML/page.name).read_text(encoding="utf-8").count(f'class="{kind}"')
-    return figures
+    """The figures of a kind, as many as the file has; each takes a script. No handles: they load a script into the page that is long."""
+    count = (HTML/page.name).read_text(encoding="utf-8").count(f'class="{kind}"')
+    assert page.evaluate(f"document.querySelectorAll('figure.{kind}').length") == count
+    return [lambda script, k=k: page.evaluate(f"() => ({script})(document.querySelectorAll('figure.{kind}')[{k}])") for k in range(count)]
 
 
-def by_keys(page, figure, controls, *keys):
-    """Whether real keys at these controls change what the figure shows; one that does is enough."""
-    state = "figure => { function play() { return state(figure); }" + ALIVE + "}"
-    before = figure.evaluate(state)
-    for control in controls.all():
+def by_keys(page, figure, *keys):
+    """Whether real keys at the sliders change what the figure shows; one that does is enough."""
+    sliders = "figure.querySelectorAll('input[type=range]:enabled')"
+    figure("figure => { function play() { figure.before = state(figure); }" + ALIVE + "}")
+    for k in range(figure(f"figure => {sliders}.length")):
+        figure(f"figure => {sliders}[{k}].focus()")
         for key in keys:
-            control.press(key)
+            page.keyboard.press(key)
             page.evaluate(DRAWN)
-            if figure.evaluate(state) != before:
+            if figure("figure => { function play() { return state(figure) !== figure.before; }" + ALIVE + "}"):
                 return True
     return False
 
 
 def test_every_slider_moves_the_picture(page):
     for figure in figures(page, "cx-explore"):
-        sliders = figure.evaluate(SLIDERS)
+        sliders = figure(SLIDERS)
         assert sliders, "a figure without a slider"
         for slider in sliders:
             assert slider["name"].strip(), "a slider without a name"
             assert slider["seen"] > 1, f"{slider['name']}: nothing moved"
             assert not slider["odd"], slider["name"]
-        assert by_keys(page, figure, figure.locator("input[type=range]:enabled"), "Home", "End"), "the keyboard moves nothing"
+        assert by_keys(page, figure, "Home", "End"), "the keyboard moves nothing"
     assert page.log.console == []
 
 
 def test_every_step_is_drawn_and_said(page):
     for figure in figures(page, "cx-stepper"):
-        last = int(figure.locator("input[type=range]").get_attribute("max"))
-        seen, said, odd = zip(*figure.evaluate(STEPS))
+        last, rows = figure("f => [Number(f.querySelector('input[type=range]').max), f.querySelectorAll('tbody tr').length]")
+        seen, said, odd = zip(*figure(STEPS))
         assert len(set(seen)) == last + 1 and not any(odd)
         assert [s.partition(":")[0] for s in said] == ["Start", *(f"Step {k} of {last}" for k in range(1, last + 1))]
-        assert figure.locator("tbody tr").count() == last + 1
-        assert by_keys(page, figure, figure.locator("input[type=range]"), "Home"), "the keyboard moves nothing"
+        assert rows == last + 1
+        assert by_keys(page, figure, "Home"), "the keyboard moves nothing"
     assert page.log.console == []
 
 
 def test_every_choice_and_slider_redraws_the_chart(page):
     for figure in figures(page, "cx-gantt"):
-        controls = figure.evaluate(CHOICES)
+        controls = figure(CHOICES)
         assert controls
         for control in controls:
             assert control["moved"], f"{control['name']}: nothing moved"
             assert not control["odd"], control["name"]
-        assert by_keys(page, figure, figure.locator("input[type=range]:enabled"), "Home", "End"), "the keyboard moves nothing"
+        assert by_keys(page, figure, "Home", "End"), "the keyboard moves nothing"
     assert page.log.console == []
 
 
-# As many redraws of a figure as are asked for, by all its controls in turn, as while a hand drags them.
-REDRAWS = """([figure, n]) => { function play() {
+# As many redraws of a figure as are asked for, by all its controls in turn, as while a hand drags them; in a listener, for the
+# browser does not count what a script does that was handed to it for evaluation.
+REDRAWS = """([name, n]) => { const figure = document.querySelector(`figure[id="${name}"]`), redraw = () => {
     for (let k = 0; k < n;) for (const c of figure.querySelectorAll('input')) {
         if (k++ >= n || c.disabled) continue;
         if (c.type === 'range') c.value = (Number(c.value) + 1) % (1 + Number(c.max)); else c.checked = true;
         c.dispatchEvent(new Event(c.type === 'range' ? 'input' : 'change', { bubbles: true }));
         drawn();
-    } }""" + ALIVE + "}"
+    } };
+    function play() { addEventListener('redraw', redraw, { once: true }); dispatchEvent(new Event('redraw')); }""" + ALIVE + "}"
 
 
 @each_chapter
 def test_a_redraw_takes_less_than_six_milliseconds(page):
-    """Of the processor's time, which a busy machine stretches less than the clock's; the best of three rounds."""
+    """Of the processor's time, which a busy machine stretches less than the clock's; the best of three rounds, from the start on."""
     devtools, took = page.context.new_cdp_session(page), {}
     devtools.send("Performance.setTimeDomain", {"timeDomain": "threadTicks"})
     devtools.send("Performance.enable")
-    for figure in page.locator("figure:is(.cx-explore, .cx-gantt, .cx-stepper)[data-spec]").all():
-        handle, rounds = figure.element_handle(), []
-        page.evaluate(REDRAWS, [handle, 30])
+    page.evaluate(RESET)
+    for name in page.evaluate("[...document.querySelectorAll('figure:is(.cx-explore, .cx-gantt, .cx-stepper)[data-spec]')].map(f => f.id)"):
+        rounds = []
+        page.evaluate(REDRAWS, [name, 30])
         for _ in range(3):
-            before, _, after = script_time(devtools), page.evaluate(REDRAWS, [handle, 20]), script_time(devtools)
+            before, _, after = script_time(devtools), page.evaluate(REDRAWS, [name, 20]), script_time(devtools)
             rounds.append(1e3*(after - before)/20)
-        took[figure.get_attribute("id")] = min(rounds)
+        took[name] = min(rounds)
     devtools.detach()
     assert all(ms < 6 for ms in took.values()), took
 
@@ -461,9 +508,7 @@ def test_text_stands_out_in_the_dark(page):
     assert page.evaluate(BOXES) == []
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert sum(int(float(x)) for x in dark.strip("rgba()").split(",")[:3]) < 200
-    unturned = page.eval_on_selector_all(
-        ".cell_output img",
-        "es => es.filter(e => !getComputedStyle(e).filter.includes('invert')).length")
+    unturned = page.evaluate("[...document.querySelectorAll('.cell_output img')].filter(e => !getComputedStyle(e).filter.includes('invert')).length")
     assert unturned == 0, "a figure keeps its black ink on the dark page"
 
 
@@ -481,7 +526,7 @@ def fits(page):
     """The page leaves the screen of a phone nowhere, and on a chapter no formula its box."""
     assert page.evaluate("document.documentElement.scrollWidth") <= 375, page.evaluate(WIDE)
     if "/chapters/" in page.url:
-        assert page.eval_on_selector_all("mjx-container[display=true]", """es => es.filter(
+        assert page.evaluate("""[...document.querySelectorAll('mjx-container[display=true]')].filter(
             e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)""") == [], "formulas that must be pushed aside"
 
 
@@ -490,10 +535,15 @@ def test_fits_a_phone(page):
     page.set_viewport_size(PHONE)
     page.evaluate(DRAWN)
     fits(page)
-    squeezed = page.eval_on_selector_all(".bd-article img", """es => es.filter(e => {
+    squeezed = page.evaluate("""[...document.querySelectorAll('.bd-article img')].filter(e => {
         const shown = e.width/e.height, drawn = e.naturalWidth/e.naturalHeight;
         return Math.abs(shown/drawn - 1) > .05; }).map(e => e.alt)""")
     assert squeezed == []
+
+
+@of(*KINDS)
+def test_nothing_is_clipped_on_a_phone(page):
+    assert [box for box in wide(page, 375) if not box.startswith(SCROLLS)] == []
 
 
 # Figures as a reader finds them.
@@ -510,23 +560,35 @@ def test_nothing_is_wider_than_its_box_on_a_phone(page):
     assert wide(page, 375) == []
 
 
+# Where the one button is that has these words, in the middle of the screen, and whether a click there would meet it.
+BUTTON = """words => { const [button, ...more] = [...document.querySelectorAll('button')].filter(b => b.textContent.includes(words));
+    button.scrollIntoView({ block: 'center', behavior: 'instant' });
+    const { x, y, width, height } = button.getBoundingClientRect(), at = [x + width/2, y + height/2];
+    return [at, !more.length && button.contains(document.elementFromPoint(...at))]; }"""
+SEEN = "document.querySelector('.admonition.answer').checkVisibility({ visibilityProperty: true })"
+# The number, what is said with it, and where it stands and each row of the strip: left and right, top and bottom, of label and value.
+ANSWER = """() => { const one = s => { const found = document.querySelectorAll(s); if (found.length !== 1) throw Error(`${found.length} of ${s}`); return found[0]; };
+    const sides = e => { const { left, right, top, bottom } = e.getBoundingClientRect(); return [left, right, top, bottom]; }, number = one('.cx-answer .truth b');
+    return [number.innerText, ['answer', 'remember'].map(s => one('.admonition.' + s).innerText), sides(number),
+        [...document.querySelectorAll('.cx-answer .cx-strip > li')].map(li => ['span', 'b'].map(s => sides(li.querySelector(s))))]; }"""
+
+
 @each_chapter
 def test_the_answer_on_a_phone(page):
     """Hidden until asked for; then it stands in the screen, with the number that ends the chapter, which Remember repeats."""
     page.set_viewport_size(PHONE)
-    box = page.locator(".admonition.answer")
-    assert not box.is_visible()
-    page.locator("button", has_text="Just tell me").click()
-    assert box.is_visible()
-    number = re.search(r"[\d.,]*\d", page.locator(".cx-answer .truth b").inner_text())[0]
-    for place in (box, page.locator(".admonition.remember")):
-        said = place.inner_text()
+    assert not page.evaluate(SEEN)
+    at, there = page.evaluate(BUTTON, "Just tell me")
+    assert there
+    page.mouse.click(*at)
+    assert page.evaluate(SEEN)
+    said, places, (left, right, *_), rows = page.evaluate(ANSWER)
+    number = re.search(r"[\d.,]*\d", said)[0]
+    for said in places:
         assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", said) or NUMBERS.get(number, "?") in said.lower(), f"{number}: {said}"
-    shown = page.locator(".cx-answer .truth b").bounding_box()
-    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= 375
-    for row in page.locator(".cx-answer .cx-strip > li").all():
-        label, value = (row.locator(part).first.bounding_box() for part in ("span", "b"))
-        assert label["y"] < value["y"] + value["height"] and value["y"] < label["y"] + label["height"], "a number beside another's label"
+    assert 0 <= left < right <= 375
+    for label, value in rows:
+        assert label[2] < value[3] and value[2] < label[3], "a number beside another's label"
     fits(page)
 
 
@@ -537,6 +599,43 @@ NUMBERS = dict(zip(map(str, range(1, 13)), "one two three four five six seven ei
 @pytest.mark.parametrize("page", CHAPTERS + FURTHER, indirect=True, scope="module")
 def test_nothing_is_wider_than_its_box_on_a_tablet_or_on_paper(page, width):
     assert wide(page, width) == []
+
+
+# --- on paper, on which the page stays
+
+@of(CHAPTER)
+def test_on_paper(page):
+    """What is cited stands at the end of a chapter, the contents do not stand at its head, and pictures are there."""
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cited = page.evaluate("[...new Set([...document.querySelectorAll('.bibtex-citation a')].map(a => Number(a.textContent)))].sort((a, b) => a - b)")
+    assert page.evaluate("[...document.querySelectorAll('.cx-cited li')].map(e => e.value)") == cited != []
+    assert page.locator(".cx-explore .cx-picture svg:visible").count() and not page.locator(".bd-sidebar-secondary:visible, #jb-print-toc:visible").count()
+    assert page.evaluate("[...document.styleSheets].some(s => [...s.cssRules].some(r => r instanceof CSSPageRule && r.cssText.includes('counter(page)')))")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".cx-cited").count() == 0
+
+
+@pytest.mark.parametrize("page, choices", [("chapters/16-pipeline-parallelism-separability.html", ".cx-gantt .cx-choice"),
+                                           ("chapters/12-ring-and-tree-algorithms.html", ".cx-stepper .cx-choice")], indirect=["page"], scope="module")
+def test_paper_says_what_is_chosen(page, choices):
+    """Of each row of choices the one that is drawn."""
+    page.emulate_media(media="print")
+    said = page.eval_on_selector_all(choices, """es => es.map(e => [e.querySelector('legend').checkVisibility(),
+        [...e.querySelectorAll('label')].filter(l => l.checkVisibility()).map(l => [l.textContent, l.firstChild.checked])])""")
+    assert said and all(legend and len(shown) == 1 and shown[0][1] for legend, shown in said), said
+
+
+@of("chapters/18-expert-parallelism-sparsity.html", "chapters/27-configuration-search.html")
+def test_paper_shows_one_scene_and_its_name(page):
+    """Of switches the scene that is chosen, and the words of the choice."""
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    said = page.eval_on_selector_all(".cx-switches", """es => es.map(e => [e.closest('figure').querySelectorAll('.cx-scene').length,
+        [...e.closest('figure').querySelectorAll('.cx-scene')].filter(s => s.checkVisibility()).length,
+        [...e.querySelectorAll('fieldset')].map(f => [...f.querySelectorAll('label')].filter(l => l.checkVisibility())
+            .map(l => l.querySelector('input').checked))])""")
+    assert said and all(scenes > shown == 1 and rows and all(row == [True] for row in rows) for scenes, shown, rows in said), said
 
 
 # --- without a server, without scripts

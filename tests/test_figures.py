@@ -46,19 +46,35 @@ def tab():
         yield tab
 
 
-def looked_at(tab, figures, wide):
+@pytest.fixture(scope="module")
+def page(tab, tmp_path_factory):
+    return tmp_path_factory.mktemp("figures")/"page.html"
+
+
+def show(tab, page, figures):
     style = "".join((ROOT/"_static"/name).read_text(encoding="utf-8") for name in ("book.css", "form.css"))
+    page.write_text(f"""<!doctype html><meta charset="utf-8"><style>{style}</style><style>body {{ margin: 16px; font-family: sans-serif; }}
+        .cx-scene[hidden] {{ display: block !important; }}</style><body class="bd-article">{"".join(f"<section>{f}</section>" for f in figures)}""", encoding="utf-8")
+    tab.goto(page.as_uri())
+
+
+def looked_at(tab, wide):
     tab.set_viewport_size({"width": wide + 32, "height": 900})
-    tab.set_content(f"""<!doctype html><meta charset="utf-8"><style>{style}</style><style>body {{ margin: 16px; font-family: sans-serif; }}
-        .cx-scene[hidden] {{ display: block !important; }}</style><body class="bd-article">{"".join(f"<section>{f}</section>" for f in figures)}""")
     return tab.evaluate(WORDS)
 
 
-@pytest.mark.parametrize("wide", [680, 343])
-def test_words_of_figures_can_be_read(tab, wide):
+@pytest.fixture(scope="module")
+def pictures(tab, page):
+    """The names of all pictures, which the tab shows: ten megabytes, once for both widths."""
     names, figures = zip(*saved())
     assert len(figures) > 150
-    found = list(dict.fromkeys(defects(looked_at(tab, figures, wide), names)))
+    show(tab, page, figures)
+    return names
+
+
+@pytest.mark.parametrize("wide", [680, 343])
+def test_words_of_figures_can_be_read(tab, pictures, wide):
+    found = list(dict.fromkeys(defects(looked_at(tab, wide), pictures)))
     assert not found, "\n".join(found)
 
 
@@ -67,9 +83,11 @@ def test_words_of_figures_can_be_read(tab, wide):
     ('<text x="190" y="20">beyond</text>', "'beyond' hangs out"),
     ('<text x="10" y="20" font-size="8">small</text>', "'small' is 8.0 px high"),
 ])
-def test_a_defect_is_seen(tab, words, said):
+def test_a_defect_is_seen(tab, page, words, said):
+    """After all pictures, for it shows another."""
     picture = f'<figure class="cx-sketch"><svg viewBox="0 0 200 40" width="200" height="40" font-size="12">{words}</svg></figure>'
-    found = list(defects(looked_at(tab, [picture], 343), ["here"]))
+    show(tab, page, [picture])
+    found = list(defects(looked_at(tab, 343), ["here"]))
     assert len(found) == 1 and said in html.unescape(found[0])
 
 

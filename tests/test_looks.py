@@ -85,18 +85,6 @@ def test_a_check_is_workshop(number):
     assert layers.read(f"# check {number}\nassert True")[:2] == ("workshop", "check")
 
 
-def test_the_button_of_the_code_stands_where_its_picture_leaves_room(book):
-    """In the box of what has one, beside a table; the room is told by the cell's own tags."""
-    page = book.visit("chapters/16-pipeline-parallelism-separability.html")
-    apart = """s => [...document.querySelectorAll(`.cell.tag_workshop:has(> .cell_output ${s}) > .cx-shop > summary`)].filter(e => e.checkVisibility()).map(e => {
-        const b = e.getBoundingClientRect(), p = e.closest('.cell').querySelector(s).getBoundingClientRect();
-        return [Math.round(p.right - b.right), Math.round(b.top - p.top)]; })"""
-    inside = page.evaluate(apart, ":is(.cx-gantt, .cx-explore, .cx-stepper, .cx-scenes, .cx-ask, .cx-decide, .cx-quiz)")
-    beside = page.evaluate(apart, ":is(.cx-table, .cx-named)")
-    assert len(inside) >= 5 and all(0 < right < 20 and 0 < top < 40 for right, top in inside), inside
-    assert len(beside) > 2 and all(right < 0 for right, _ in beside), beside
-
-
 def test_exercises_show_where_the_check_is_and_solutions_no_marker():
     page = (HTML/"exercises/31b-inference-inner-loop.html").read_text(encoding="utf-8")
     assert page.count("The check of 31b.") == 9 and "At $2 for a GPU and hour" in page

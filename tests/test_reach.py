@@ -18,14 +18,42 @@ def book():
         yield book
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_what_is_wider_than_the_column_takes_the_room_beside_it(book, chapter):
-    page = book.visit(f"chapters/{chapter}.html")
+@pytest.fixture(scope="module")
+def page(request, book):
+    return book.visit(f"chapters/{request.param}.html")
+
+
+def of(*chapters):
+    """A test of one visit to each of these chapters; what changes its width comes last."""
+    return pytest.mark.parametrize("page", chapters, indirect=True, scope="module")
+
+
+@of("04-alpha-beta-model")
+def test_what_is_read_has_one_face_and_what_is_operated_another(page):
+    face = """s => [...new Set([...document.querySelectorAll(s)].filter(e => e.checkVisibility()).map(e => getComputedStyle(e).fontFamily.split(',')[0]))]"""
+    assert page.evaluate(face, ".bd-sidebar-primary nav a, .bd-sidebar-secondary a, .prev-next-area p, .bd-article p:not(figure *)") == ['"Book Serif"']
+    assert page.evaluate(face, ".cx-codes span, .search-button, .cx-switches span, .cx-controls label, .cx-picture text, .cx-sketch text:not([font-style])") == ["system-ui"]
+
+
+@of("16-pipeline-parallelism-separability")
+def test_the_button_of_the_code_stands_where_its_picture_leaves_room(page):
+    """In the box of what has one, beside a table; the room is told by the cell's own tags."""
+    apart = """s => [...document.querySelectorAll(`.cell.tag_workshop:has(> .cell_output ${s}) > .cx-shop > summary`)].filter(e => e.checkVisibility()).map(e => {
+        const b = e.getBoundingClientRect(), p = e.closest('.cell').querySelector(s).getBoundingClientRect();
+        return [Math.round(p.right - b.right), Math.round(b.top - p.top)]; })"""
+    inside = page.evaluate(apart, ":is(.cx-gantt, .cx-explore, .cx-stepper, .cx-scenes, .cx-ask, .cx-decide, .cx-quiz)")
+    beside = page.evaluate(apart, ":is(.cx-table, .cx-named)")
+    assert len(inside) >= 5 and all(0 < right < 20 and 0 < top < 40 for right, top in inside), inside
+    assert len(beside) > 2 and all(right < 0 for right, _ in beside), beside
+
+
+@of(*CHAPTERS)
+def test_what_is_wider_than_the_column_takes_the_room_beside_it(page):
     for width in (1400, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         found = page.evaluate(ROOM)
         assert (found["small"], found["over"], found["scrolls"]) == (0, 0, False), (width, found)
-        assert (found["wide"] > found["column"] + 20) == (chapter != CHAPTERS[2])
+        assert (found["wide"] > found["column"] + 20) == (CHAPTERS[2] not in page.url)
     page.emulate_media(media="print")
     assert page.evaluate(ROOM)["wide"] <= page.evaluate("document.querySelector('.bd-article').clientWidth") + 1
 
@@ -79,13 +107,6 @@ def test_a_box_of_the_map_leads_to_its_chapter(book, width):
     page.keyboard.press("Enter")
     page.wait_for_url("**/chapters/02-*")
     assert page.title().startswith("2 · ")
-
-
-def test_what_is_read_has_one_face_and_what_is_operated_another(book):
-    page = book.visit("chapters/04-alpha-beta-model.html")
-    face = """s => [...new Set([...document.querySelectorAll(s)].filter(e => e.checkVisibility()).map(e => getComputedStyle(e).fontFamily.split(',')[0]))]"""
-    assert page.evaluate(face, ".bd-sidebar-primary nav a, .bd-sidebar-secondary a, .prev-next-area p, .bd-article p:not(figure *)") == ['"Book Serif"']
-    assert page.evaluate(face, ".cx-codes span, .search-button, .cx-switches span, .cx-controls label, .cx-picture text, .cx-sketch text:not([font-style])") == ["system-ui"]
 
 
 def test_a_phone_breaks_no_word_of_a_switch_and_no_name_of_a_card(book):

@@ -1,6 +1,6 @@
-"""Type: the face of the text, few sizes, headings above titles, tables of one measure, one print of a letter; on paper too.
+"""Type: the search at all widths, faces that come late, the page of formulas, one print of a letter.
 
-One page of each kind is opened, at three widths and on paper; chapters and others are measured one by one in test_book.py.
+What is asked of other pages, the face of the text, its sizes, headings, tables and paper, is in test_book.py: there they are open.
 """
 import json
 import re
@@ -15,25 +15,12 @@ import pytest
 from capacity.grammar import REGISTRY
 
 CHAPTER = "chapters/04-alpha-beta-model.html"
-PAGES = ["index.html", "plan.html", CHAPTER, "exercises/17-sequence-parallelism-decomposability.html",
-         "solutions/17-sequence-parallelism-decomposability.html", "appendices/hardware.html", "appendices/notation.html", "labs/README.html"]
-SCROLLS = "div.pst-scrollable-table-container", "table.table", "table.map"       # on a phone, in a box that shows its edge
 
 
 @pytest.fixture(scope="module")
 def book():
     with built.opened() as book:
         yield book
-
-
-@pytest.fixture(scope="module", params=PAGES)
-def page(request, book):
-    return book.visit(request.param)
-
-
-def test_at_most_eight_sizes(page):
-    sizes = page.evaluate(measure.MEET)["sizes"]
-    assert len(sizes) <= 8, sizes
 
 
 def test_the_search_fits_its_window_and_its_paper(book):
@@ -55,44 +42,6 @@ def test_the_search_fits_its_window_and_its_paper(book):
     page.wait_for_function("[...document.querySelectorAll('#search-results .context')].every(p => p.textContent.length > 20)", timeout=15_000)
 
 
-@pytest.mark.parametrize("name", ["chapters/18-expert-parallelism-sparsity.html", "chapters/27-configuration-search.html"])
-def test_paper_shows_one_scene_and_its_name(book, name):
-    """Of switches the scene that is chosen, and the words of the choice."""
-    page = book.visit(name)
-    page.emulate_media(media="print")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    said = page.eval_on_selector_all(".cx-switches", """es => es.map(e => [e.closest('figure').querySelectorAll('.cx-scene').length,
-        [...e.closest('figure').querySelectorAll('.cx-scene')].filter(s => s.checkVisibility()).length,
-        [...e.querySelectorAll('fieldset')].map(f => [...f.querySelectorAll('label')].filter(l => l.checkVisibility())
-            .map(l => l.querySelector('input').checked))])""")
-    assert said and all(scenes > shown == 1 and rows and all(row == [True] for row in rows) for scenes, shown, rows in said), said
-
-
-def test_the_text_and_its_headings_are_in_the_book_s_face(page):
-    assert page.evaluate("document.fonts.check('16px \"Book Serif\"') && [...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
-    families = page.evaluate("[...document.querySelectorAll('.bd-article :is(p, h1, h2, h3, td):not(figure *, .cx-ask *)')].map(e => getComputedStyle(e).fontFamily.split(',')[0])")
-    assert {f.strip('"') for f in families} <= {"Book Serif"}
-
-
-def test_headings_outweigh_titles_of_figures(page):
-    heads, titles = page.evaluate("""['h2, h3', '.cx-title, figcaption, caption'].map(s => [...document.querySelectorAll(`.bd-article :is(${s})`)]
-        .map(e => [parseFloat(getComputedStyle(e).fontSize), Number(getComputedStyle(e).fontWeight)]))""")
-    assert all(size >= most and weight >= heavy for size, weight in heads for most, heavy in titles)
-
-
-def test_tables_have_one_measure(page):
-    found = page.evaluate("""[...document.querySelectorAll('.bd-article :is(table.table, .cx-table:not(.cx-tight) table)')].filter(t => !t.closest('.cx-plan')).map(t => {
-        const s = (e) => e && [getComputedStyle(e).fontSize, getComputedStyle(e).paddingTop, getComputedStyle(e).borderBottomWidth].join(' ');
-        return s(t.querySelector('tbody td')) })""")
-    assert len({f for f in found if f}) <= 1, found
-
-
-@pytest.mark.parametrize("width", [1280, 768, 375, "print"])
-def test_nothing_is_clipped(page, width):
-    """After all else, for the page stays narrow and then paper."""
-    assert [box for box in measure.wide(page, width) if width != 375 or not box.startswith(SCROLLS)] == []
-
-
 def test_the_text_does_not_jump_when_its_face_arrives(book):
     """Fonts that come half a second late move the first screen by less than a tenth."""
     page = book.context.new_page()
@@ -105,30 +54,6 @@ def test_the_text_does_not_jump_when_its_face_arrives(book):
     assert page.evaluate("[...document.fonts].some(f => f.family.includes('Book Serif') && f.status === 'loaded')")
     assert page.evaluate("window.moved") < .1
     page.close()
-
-
-def test_on_paper(book):
-    """What is cited stands at the end of a chapter, the contents do not stand at its head, and pictures are there."""
-    page = book.visit(CHAPTER)
-    page.emulate_media(media="print")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    cited = page.evaluate("[...new Set([...document.querySelectorAll('.bibtex-citation a')].map(a => Number(a.textContent)))].sort((a, b) => a - b)")
-    assert page.evaluate("[...document.querySelectorAll('.cx-cited li')].map(e => e.value)") == cited != []
-    assert page.locator(".cx-explore .cx-picture svg:visible").count() and not page.locator(".bd-sidebar-secondary:visible, #jb-print-toc:visible").count()
-    assert page.evaluate("[...document.styleSheets].some(s => [...s.cssRules].some(r => r instanceof CSSPageRule && r.cssText.includes('counter(page)')))")
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.locator(".cx-cited").count() == 0
-
-
-def test_paper_says_what_is_chosen(book):
-    """Of each row of choices the one that is drawn."""
-    for name, figures in [("chapters/16-pipeline-parallelism-separability.html", ".cx-gantt .cx-choice"),
-                          ("chapters/12-ring-and-tree-algorithms.html", ".cx-stepper .cx-choice")]:
-        page = book.visit(name)
-        page.emulate_media(media="print")
-        said = page.eval_on_selector_all(figures, """es => es.map(e => [e.querySelector('legend').checkVisibility(),
-            [...e.querySelectorAll('label')].filter(l => l.checkVisibility()).map(l => [l.textContent, l.firstChild.checked])])""")
-        assert said and all(legend and len(shown) == 1 and shown[0][1] for legend, shown in said), said
 
 
 def test_the_face_is_light_and_has_every_sign_of_the_text():

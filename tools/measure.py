@@ -57,7 +57,7 @@ def wide(page, width):
     right = PAPER if paper else width
     if paper:                            # said again, even "screen" would be a style for each element anew
         page.emulate_media(media="print")
-    page.set_viewport_size(dict(width=right, height=1000 if paper else 900))
+    page.set_viewport_size(dict(width=right, height={"print": 1000, 375: 812}.get(width, 900)))
     page.evaluate(SETTLED)
     return page.evaluate(WIDE, right)
 
