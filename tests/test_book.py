@@ -66,6 +66,12 @@ def test_has_no_errors(page):
     assert page.log.console == []
 
 
+def test_an_address_leads_to_one_place(page):
+    twice = page.evaluate("""(() => { const seen = new Set();
+        return [...document.querySelectorAll('[id]')].map(e => e.id).filter(id => seen.has(id) || !seen.add(id)); })()""")
+    assert twice == []
+
+
 def test_names_no_script_or_style_of_another_host(page):
     named = page.evaluate("[...document.querySelectorAll('script[src], link[rel=stylesheet], img, iframe')].map(e => e.src || e.href)")
     assert [n for n in named if n and not n.startswith(("http://127.0.0.1", "data:"))] == []

@@ -1,14 +1,12 @@
 """What every notebook of the book keeps to, and what every chapter keeps to besides."""
 import functools
 import re
-import statistics
 from pathlib import Path
 
 import execute
 import layers
 import nbformat
 import pytest
-import test_form as form
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = execute.notebooks()
@@ -24,11 +22,7 @@ def read(path):
 
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: f"{p.parent.name}/{p.stem}")
-ACTS = [p for p in CHAPTERS if p in form.CHAPTERS]
-OLD = [p for p in CHAPTERS if p not in ACTS]
-each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-each_in_acts = pytest.mark.parametrize("path", ACTS, ids=lambda p: p.stem)       # tests/test_form.py has the rules of their layers
-each_old = pytest.mark.parametrize("path", OLD, ids=lambda p: p.stem)
+each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)       # tests/test_form.py has the rules of its layers
 
 
 def cells(path, kind):
@@ -187,41 +181,12 @@ def test_code_fits_the_page(path):
     assert not wide, "over 72 characters:\n" + "\n".join(wide)
 
 
-@each_old
-def test_cells_are_small(path):
-    sizes = [len(lines(c.source)) for c in cells(path, "code")]
-    assert max(sizes) <= 25, f"a cell of {max(sizes)} lines"
-    assert statistics.median(sizes) <= 4, f"the median cell has {statistics.median(sizes)} lines"
-
-
-@each_old
-def test_imports_are_few(path):
-    imports = next(c.source for c in cells(path, "code") if re.search(r"^(import|from) ", c.source, re.M))
-    assert len(lines(imports)) <= 6, f"six lines or fewer, nothing hidden:\n{imports}"
-
-
-@each_old
-def test_begins_with_a_question_and_a_guess(path):
-    nb = read(path)
-    assert nb.cells[0].source.startswith("# ") and re.search(r"\*\*[^*]*\?[^*]*\*\*", nb.cells[0].source), \
-        "the first cell: title, question in bold"
-    code = [c.source for c in nb.cells if c.cell_type == "code"]
-    assert re.search(r"^guess\w* *=", "\n".join(code[:3]), re.M), "guess = ... near the top"
-    assert sum("guess" in s for s in code) >= 2, "the guess is compared at the end"
-
-
 @each_chapter
 def test_claims_end_in_asserts(path):
     source = "\n".join(c.source for c in cells(path, "code"))
     assert len(re.findall(r"^\s*assert\b", source, re.M)) >= 6
     assert re.search(r"assert .*(simplify|equals|expand|factor)\(", source), \
         "a derivation ends in a comparison with the package"
-
-
-@each_old
-def test_has_an_explorer(path):
-    assert any("cx-explore" in str(o.get("data", {}).get("text/html", ""))
-               for c in cells(path, "code") for o in c.outputs), "explore(...)"
 
 
 @each_chapter
@@ -235,14 +200,12 @@ def test_links_to_its_exercises(path):
     assert f"exercises/{path.stem}" in "\n".join(c.source for c in cells(path, "markdown"))
 
 
-# --- every chapter in three acts
-
 def box(text, name):
     """The words of each box of a class."""
     return re.findall(rf"^:::+\{{admonition\}}[^\n]*\n:class: {name}\n(.*?)^:::", text, re.S | re.M)
 
 
-@each_in_acts
+@each_chapter
 def test_what_is_read_is_short(path):
     """The argument and its proofs; what makes a picture may be longer."""
     for c in cells(path, "code"):
@@ -250,7 +213,7 @@ def test_what_is_read_is_short(path):
         assert len(lines(c.source)) <= (40 if read.layer == "workshop" else 25), f"{len(lines(c.source))} lines:\n{c.source}"
 
 
-@each_in_acts
+@each_chapter
 def test_begins_with_a_question_a_picture_a_guess_and_the_answer(path):
     nb = read(path)
     question = re.findall(r"\*\*([^*]*\?)\*\*", nb.cells[0].source)
@@ -265,7 +228,7 @@ def test_begins_with_a_question_a_picture_a_guess_and_the_answer(path):
     assert len(answers) == 1 and len(answers[0].split()) <= 60, f"one answer of at most 60 words: {[len(a.split()) for a in answers]}"
 
 
-@each_in_acts
+@each_chapter
 def test_has_the_shape_of_a_chapter(path):
     levels = headings(path)
     assert sum(level == 3 for level, _ in levels) <= 12, "at most twelve sections"
