@@ -399,5 +399,5 @@ $("copy").addEventListener("click", async () => {
 addEventListener("hashchange", () => { S = readAddress(); fields(); ask(); });
 options($("framework"), { ...Object.fromEntries(Object.entries(P.DIALECTS).map(([k, d]) => [k, d.name])), capacity: "the package capacity" });
 Object.assign($("plan"), { jobOf, toml, START, ...P });
-S = readAddress(); fields(); $("job").hidden = false; hire(); ask();
+S = readAddress(); fields(); $("job").hidden = $("answer").hidden = false; hire(); ask();
 })();
